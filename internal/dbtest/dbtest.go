@@ -1,0 +1,309 @@
+// Package dbtest runs private MariaDB servers for tests, benchmarks and the
+// demo; it knows nothing of fencing.
+//
+// A server has a data directory of its own in the temporary folder, a free port
+// on the loopback interface and a unix socket. It ends with the process that
+// started it, and leaves nothing behind.
+package dbtest
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql" // the driver behind Open
+)
+
+// Options of a server.
+type Options struct {
+	// Args are further options of mariadbd, such as "--local-infile=1".
+	Args []string
+}
+
+// Server is a running mariadbd. Its root account has no password, over TCP and
+// over the socket. Its methods are not safe for use at the same time.
+type Server struct {
+	dir  string
+	port int
+	args []string
+
+	process *process // nil while the server is down
+}
+
+// ErrMissing tells that MariaDB is not installed.
+var ErrMissing = errors.New("mariadbd not found: apt-get install mariadb-server")
+
+const (
+	startTimeout = 60 * time.Second
+	stopTimeout  = 30 * time.Second
+	// portTries is how often another port is tried when the chosen one was
+	// taken before mariadbd could bind it.
+	portTries = 5
+)
+
+// Start makes a data directory and starts a server on it.
+func Start(ctx context.Context, o Options) (*Server, error) {
+	dir, err := os.MkdirTemp("", "fenceproxy-db-")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{dir: dir, args: o.Args}
+	if err := s.install(ctx); err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, err
+	}
+	for try := 1; ; try++ {
+		if s.port, err = freePort(); err == nil {
+			err = s.start(ctx)
+		}
+		if err == nil {
+			return s, nil
+		}
+		if try == portTries || !errors.Is(err, errPortTaken) {
+			_ = os.RemoveAll(dir)
+			return nil, err
+		}
+	}
+}
+
+// New starts a server for a test, which its cleanup stops.
+func New(t testing.TB, args ...string) *Server {
+	t.Helper()
+	s, err := Start(context.Background(), Options{Args: args})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Errorf("stop the server: %v", err)
+		}
+	})
+	return s
+}
+
+// find looks for a program in PATH and where Debian puts servers.
+func find(program string) (string, error) {
+	if path, err := exec.LookPath(program); err == nil {
+		return path, nil
+	}
+	path := filepath.Join("/usr/sbin", program)
+	if _, err := os.Stat(path); err != nil {
+		return "", ErrMissing
+	}
+	return path, nil
+}
+
+// userArgs let a server run as root, which it otherwise refuses.
+func userArgs() []string {
+	if os.Getuid() == 0 {
+		return []string{"--user=root"}
+	}
+	return nil
+}
+
+func (s *Server) install(ctx context.Context) error {
+	program, err := find("mariadb-install-db")
+	if err != nil {
+		return err
+	}
+	args := append([]string{
+		"--no-defaults", "--datadir=" + s.dataDir(), "--auth-root-authentication-method=normal",
+		"--skip-test-db", "--skip-name-resolve", "--innodb-flush-log-at-trx-commit=0", "--innodb-log-file-size=16M",
+	}, userArgs()...)
+	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("mariadb-install-db: %w\n%s", err, out)
+	}
+	return nil
+}
+
+func (s *Server) dataDir() string { return filepath.Join(s.dir, "data") }
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+var errPortTaken = errors.New("the port was taken meanwhile")
+
+// start starts mariadbd on the data directory and waits until it answers.
+func (s *Server) start(ctx context.Context) error {
+	program, err := find("mariadbd")
+	if err != nil {
+		return err
+	}
+	args := append([]string{
+		"--no-defaults", "--datadir=" + s.dataDir(), "--socket=" + s.Socket(),
+		"--port=" + strconv.Itoa(s.port), "--bind-address=127.0.0.1", "--pid-file=" + filepath.Join(s.dir, "pid"),
+		"--skip-name-resolve", "--skip-log-bin", "--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M",
+		"--innodb-flush-log-at-trx-commit=0", "--innodb-flush-method=nosync", "--skip-innodb-doublewrite", "--max-connections=500",
+	}, userArgs()...)
+	p, err := startProcess(program, append(args, s.args...))
+	if err != nil {
+		return err
+	}
+	if err := s.awaitReady(ctx, p); err != nil {
+		p.signal(syscall.SIGKILL)
+		<-p.exited
+		if bytes.Contains(p.log.bytes(), []byte("Address already in use")) {
+			return errPortTaken
+		}
+		return fmt.Errorf("start mariadbd: %w\n%s", err, p.log.bytes())
+	}
+	s.process = p
+	return nil
+}
+
+func (s *Server) awaitReady(ctx context.Context, p *process) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	db, err := sql.Open("mysql", s.DSN(""))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		// The socket is tried first: a driver would log each refused attempt.
+		if probe, err := net.Dial("unix", s.Socket()); err == nil {
+			_ = probe.Close()
+			return db.PingContext(ctx)
+		}
+		select {
+		case <-p.exited:
+			return errors.New("it exited")
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// Addr is the server's host:port.
+func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+// Port is the server's TCP port.
+func (s *Server) Port() int { return s.port }
+
+// Socket is the path of the server's unix socket.
+func (s *Server) Socket() string { return filepath.Join(s.dir, "s") }
+
+// DSN is go-sql-driver's data source name for root, with db as the default
+// database; "" for none.
+func (s *Server) DSN(db string) string { return "root@tcp(" + s.Addr() + ")/" + db }
+
+// Stop shuts the server down and removes its files. It may be called twice.
+func (s *Server) Stop() error {
+	err := s.shutdown()
+	return errors.Join(err, os.RemoveAll(s.dir))
+}
+
+func (s *Server) shutdown() error {
+	if s.process == nil {
+		return nil
+	}
+	p := s.process
+	s.process = nil
+	p.signal(syscall.SIGCONT)
+	p.signal(syscall.SIGTERM)
+	select {
+	case <-p.exited:
+		return nil
+	case <-time.After(stopTimeout):
+		p.signal(syscall.SIGKILL)
+		<-p.exited
+		return fmt.Errorf("mariadbd did not stop within %v and was killed\n%s", stopTimeout, p.log.bytes())
+	}
+}
+
+// Kill ends the server as a crash would (kill -9). Restart brings it back.
+func (s *Server) Kill() {
+	if s.process == nil {
+		return
+	}
+	s.process.signal(syscall.SIGKILL)
+	<-s.process.exited
+	s.process = nil
+}
+
+// Restart starts the server again on its data directory and port, after an
+// orderly shutdown if it runs.
+func (s *Server) Restart(ctx context.Context) error {
+	if err := s.shutdown(); err != nil {
+		return err
+	}
+	return s.start(ctx)
+}
+
+// Pause stops the server as a stalled machine would (SIGSTOP); Resume continues
+// it.
+func (s *Server) Pause() { s.process.signal(syscall.SIGSTOP) }
+
+// Resume continues a paused server.
+func (s *Server) Resume() { s.process.signal(syscall.SIGCONT) }
+
+// process is a child that dies with this one.
+type process struct {
+	cmd    *exec.Cmd
+	log    *logBuffer
+	exited chan struct{}
+}
+
+// startProcess starts program. The kernel ends it when the thread that started
+// it ends (PR_SET_PDEATHSIG): that thread belongs to a goroutine which waits for
+// the process, so it lives as long as this program does.
+func startProcess(program string, args []string) (*process, error) {
+	p := &process{cmd: exec.Command(program, args...), log: &logBuffer{}, exited: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		_ = p.cmd.Wait()
+		close(p.exited)
+	}()
+	return p, <-started
+}
+
+func (p *process) signal(sig syscall.Signal) { _ = p.cmd.Process.Signal(sig) }
+
+// logBuffer keeps what the server says, for the error that quotes it.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) bytes() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return bytes.Clone(b.buf.Bytes())
+}
