@@ -152,7 +152,7 @@ func (s *Server) start(ctx context.Context) error {
 		"--no-defaults", "--datadir=" + s.dataDir(), "--socket=" + s.Socket(),
 		"--port=" + strconv.Itoa(s.port), "--bind-address=127.0.0.1", "--pid-file=" + filepath.Join(s.dir, "pid"),
 		"--skip-name-resolve", "--skip-log-bin", "--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M",
-		"--innodb-flush-log-at-trx-commit=0", "--innodb-flush-method=nosync", "--skip-innodb-doublewrite", "--max-connections=500",
+		"--innodb-flush-log-at-trx-commit=2", "--innodb-flush-method=nosync", "--skip-innodb-doublewrite", "--max-connections=500",
 	}, userArgs()...)
 	p, err := startProcess(program, append(args, s.args...))
 	if err != nil {

@@ -6,6 +6,10 @@ import (
 	"time"
 )
 
+// pollStatement pauses between two looks. InnoDB refreshes its tables in
+// information_schema only when nobody has read them for 100 ms.
+const pollStatement = "DO SLEEP(0.11)"
+
 // lockWaitTimeout is longer than any wait that a test means to see.
 const lockWaitTimeout = 20 * time.Second
 
@@ -23,7 +27,7 @@ func WaitForLockWait(t testing.TB, db *sql.DB, text string) {
 		if waiting > 0 {
 			return
 		}
-		if _, err := db.Exec("DO SLEEP(0.005)"); err != nil {
+		if _, err := db.Exec(pollStatement); err != nil {
 			t.Fatal(err)
 		}
 	}
