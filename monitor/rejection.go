@@ -18,7 +18,11 @@ type Rejection struct {
 	Program  string
 	Database string
 	Table    rewrite.Table
-	Lease    string
+	// Lease is the lease that the session claims, and RuleLease what the table's
+	// rule says of it: the same, or "" where the rule takes the session's. Metrics
+	// are labelled by RuleLease, since sessions could make up names without end.
+	Lease     string
+	RuleLease string
 	// Owner and Token are the session's, "" when it has none.
 	Owner string
 	Token string

@@ -75,6 +75,7 @@ func (s *session) rejection(op operation, reason rewrite.Reason, claim lease.Cla
 		Database:  s.facts.session.Database,
 		Table:     op.plan.Write.Table,
 		Lease:     claim.Name,
+		RuleLease: op.plan.Write.Lease,
 		Owner:     claim.Owner,
 		Token:     s.facts.identity.token,
 		Plan:      op.plan.Kind,
@@ -190,7 +191,9 @@ func (s *session) answerRejected(e *wire.Error) error {
 // COMMIT and what commits implicitly ends it with the rejection once more, and
 // everything else is refused.
 func (s *session) whileAborted(sql string, original, discard func() error) error {
-	switch rewrite.EndOf(s.facts.session, sql) {
+	session := s.facts.session
+	session.Autocommit = s.status&wire.StatusAutocommit != 0
+	switch rewrite.EndOf(session, sql) {
 	case rewrite.EndRollback:
 		s.aborted = nil
 		s.backend.SetSequence(0)

@@ -1,5 +1,12 @@
 package rewrite
 
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
 // Table names a table. Both parts are as the server stores them.
 type Table struct{ Schema, Name string }
 
@@ -43,4 +50,105 @@ type Rule struct {
 	Mode       Mode
 	OnUnfenced OnUnfenced
 	OnReject   OnReject
+}
+
+// Rules are a set of rules, compiled. They do not change, and are safe for
+// concurrent use.
+type Rules struct {
+	lease        Table
+	leaseColumns map[string]bool // in lower case
+	rules        []Rule
+	// mentions are the words without which a statement is passed unread.
+	mentions matcher
+	// always tells that a protected name is not ASCII: its bytes depend on the
+	// client's character set, so that every statement is read.
+	always bool
+}
+
+// standardLeaseColumns are the columns of the lease table that package
+// migrations makes.
+var standardLeaseColumns = []string{
+	"lease_name", "owner_token", "fence_token", "leased_until",
+	"acquired_at", "renewed_at", "renewals", "metadata",
+}
+
+// ErrRule tells that a rule cannot be used.
+var ErrRule = errors.New("bad rule")
+
+// NewRules compiles rules. leaseColumns are the columns that the lease table has;
+// nil stands for those of package migrations.
+func NewRules(leaseTable Table, rules []Rule, leaseColumns []string) (*Rules, error) {
+	if leaseColumns == nil {
+		leaseColumns = standardLeaseColumns
+	}
+	r := &Rules{lease: leaseTable, leaseColumns: make(map[string]bool), rules: slices.Clone(rules)}
+	for _, c := range leaseColumns {
+		r.leaseColumns[strings.ToLower(c)] = true
+	}
+	if err := validTable("lease table", leaseTable); err != nil {
+		return nil, err
+	}
+	seen := make(map[Table]bool)
+	words := []string{leaseTable.Name, "prepare", "immediate"}
+	for _, rule := range rules {
+		if err := r.validRule(rule); err != nil {
+			return nil, err
+		}
+		if seen[rule.Table] {
+			return nil, fmt.Errorf("%w: table %s is protected twice", ErrRule, rule.Table)
+		}
+		seen[rule.Table] = true
+		words = append(words, rule.Table.Name)
+		r.always = r.always || asciiPrefix(rule.Table.Name) < len(rule.Table.Name)
+	}
+	r.mentions = newMatcher(words...)
+	return r, nil
+}
+
+func (r *Rules) validRule(rule Rule) error {
+	if err := validTable("protected table", rule.Table); err != nil {
+		return err
+	}
+	if equalTables(rule.Table, r.lease) {
+		return fmt.Errorf("%w: the lease table %s cannot be protected itself", ErrRule, r.lease)
+	}
+	if rule.Lease == "" {
+		return nil
+	}
+	if len(rule.Lease) > maxLeaseName {
+		return fmt.Errorf("%w: lease name of %s is longer than %d bytes", ErrRule, rule.Table, maxLeaseName)
+	}
+	for _, c := range []byte(rule.Lease) {
+		if c <= ' ' || c > '~' || strings.IndexByte("'\"`\\;", c) >= 0 {
+			return fmt.Errorf("%w: lease name %q of %s contains %q; allowed are printable ASCII characters but space, quotes, backslash and semicolon", ErrRule, rule.Lease, rule.Table, c)
+		}
+	}
+	return nil
+}
+
+// maxLeaseName is the length of the column lease_name.
+const maxLeaseName = 128
+
+func validTable(what string, t Table) error {
+	if t.Schema == "" || t.Name == "" || strings.ContainsRune(t.Schema+t.Name, 0) {
+		return fmt.Errorf("%w: %s %q needs a schema and a name", ErrRule, what, t.String())
+	}
+	return nil
+}
+
+func equalTables(a, b Table) bool {
+	return strings.EqualFold(a.Schema, b.Schema) && strings.EqualFold(a.Name, b.Name)
+}
+
+// Mentions is the quick path: false only if the statement surely writes no
+// protected table directly. It looks for the names of the protected tables and
+// of the lease table in the bytes, and for what builds statements from text
+// (PREPARE, EXECUTE IMMEDIATE) or drops what it does not name (DROP DATABASE).
+func (r *Rules) Mentions(sql []byte) bool {
+	return r.always || r.mentions.in(sql) || isWord(firstWord(sql), "drop")
+}
+
+// AnyEnforced tells that some rule rejects writes.
+func (r *Rules) AnyEnforced() bool {
+	return slices.ContainsFunc(r.rules, func(rule Rule) bool { return rule.Mode == Enforce })
 }

@@ -24,6 +24,8 @@ type Session struct {
 	LowerCaseTableNames int
 	// MultiStatements tells that the server splits one packet at semicolons.
 	MultiStatements bool
+	// Autocommit tells that the session is in autocommit mode.
+	Autocommit bool
 	// ForgedClock tells that the session's CURRENT_TIMESTAMP is not the
 	// server's clock (SET timestamp).
 	ForgedClock bool

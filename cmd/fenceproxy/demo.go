@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
 	"github.com/fenceproxy/fenceproxy/internal/dbtest"
@@ -131,7 +130,7 @@ func startDemoProxy(backend string, leases *lease.Store) (*demoProxy, error) {
 		return nil, err
 	}
 	log := slog.New(slog.DiscardHandler)
-	registry := prometheus.NewRegistry()
+	registry := monitor.NewRegistry()
 	srv := proxy.NewServer(proxy.Options{
 		Backend: backend,
 		Rules:   rules,

@@ -36,7 +36,7 @@ func newEngine(ctx context.Context, cfg *config.Config, log *slog.Logger) (*engi
 	if err != nil {
 		return nil, fmt.Errorf("control.dsn: %w", err)
 	}
-	e := &engine{config: cfg, log: log, registry: prometheus.NewRegistry(), control: control}
+	e := &engine{config: cfg, log: log, registry: monitor.NewRegistry(), control: control}
 	if err := e.assemble(ctx); err != nil {
 		_ = control.Close()
 		return nil, err
@@ -57,11 +57,15 @@ func (e *engine) assemble(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var options []monitor.Option
+	if e.config.Log.Statements {
+		options = append(options, monitor.WithStatements())
+	}
 	e.proxy = proxy.NewServer(proxy.Options{
 		Backend:        e.config.Backend.Address,
 		Rules:          rules,
 		Leases:         e.leases,
-		Monitor:        monitor.New(e.log, e.registry),
+		Monitor:        monitor.New(e.log, e.registry, options...),
 		Log:            e.log,
 		MaxConnections: e.config.Limits.MaxConnections,
 		MaxStatement:   e.config.Limits.MaxStatementBytes,
