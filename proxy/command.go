@@ -50,7 +50,9 @@ func (s *session) endBadPacket(err error) error {
 
 func (s *session) dispatch(command wire.Command) error {
 	before := s.rowCount
-	s.rowCount = rowCount{}
+	if command != wire.ComStmtClose {
+		s.rowCount = rowCount{}
+	}
 	switch command {
 	case wire.ComQuit:
 		_ = s.forwardUp()

@@ -209,6 +209,7 @@ func (s *session) missed(op operation, claim lease.Claim, guard result, own bool
 // endBracket ends the bracket's own transaction, and returns what the client is
 // to be told: f, the statement's own answer, or the error of the COMMIT.
 func (s *session) endBracket(f final) (final, error) {
+	s.rowCount = rowCount{known: true, n: f.rowCount()}
 	if f.failed() {
 		// As in autocommit, where a failed statement leaves nothing behind.
 		return f, s.rollback()
@@ -220,7 +221,6 @@ func (s *session) endBracket(f final) (final, error) {
 	if r.failed() {
 		return r.final.clone(), nil
 	}
-	s.rowCount = rowCount{known: true, n: int64(f.ok.AffectedRows)}
 	if err := f.setStatus(f.ok.Status &^ wire.StatusInTransaction); err != nil {
 		return f, backendError{err}
 	}

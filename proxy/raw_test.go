@@ -44,7 +44,12 @@ func dialRaw(t *testing.T, addr string) *rawClient {
 // attributes, and returns the server's answer.
 func (f *fixture) login(further uint32, attributes ...string) (*rawClient, []byte) {
 	f.t.Helper()
-	c := dialRaw(f.t, f.addr)
+	return f.loginAt(f.addr, further, attributes...)
+}
+
+func (f *fixture) loginAt(addr string, further uint32, attributes ...string) (*rawClient, []byte) {
+	f.t.Helper()
+	c := dialRaw(f.t, addr)
 	c.capabilities |= further
 	greeting := c.read()
 	if len(greeting) == 0 || greeting[0] != 10 {
@@ -317,11 +322,10 @@ func TestGarbageGetsAnErrorOrAClose(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = c.Conn.Conn.(*net.TCPConn).CloseWrite()
-			packet, err := c.ReadPacket(1 << 20)
-			if err == nil && packet[0] != wire.HeaderERR {
-				t.Errorf("got % x", packet)
+			answer, _ := io.ReadAll(c.Conn.Conn) // returns once the proxy has closed
+			if len(answer) > 0 && (len(answer) < 5 || answer[4] != wire.HeaderERR) {
+				t.Errorf("got % x", answer)
 			}
-			c.wantClosed()
 		})
 	}
 }

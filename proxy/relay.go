@@ -30,6 +30,15 @@ func (f final) failed() bool { return f.form == errPacket }
 // more tells that another result follows in the same response.
 func (f final) more() bool { return !f.failed() && f.ok.Status&wire.StatusMoreResults != 0 }
 
+// rowCount is what ROW_COUNT() says after the response: -1 after an error or a
+// result set (manual: "ROW_COUNT()").
+func (f final) rowCount() int64 {
+	if f.packet[0] == wire.HeaderOK {
+		return int64(f.ok.AffectedRows)
+	}
+	return -1
+}
+
 // clone copies the packet, so that it outlives the next read.
 func (f final) clone() final {
 	f.packet = append([]byte(nil), f.packet...)

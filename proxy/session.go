@@ -100,6 +100,8 @@ func (s *session) explain(err error) {
 	switch {
 	case errors.Is(err, errQuit):
 	case errors.Is(err, errDrained):
+		// Numbered as the answer to the command that the client would send next.
+		s.client.SetSequence(1)
 		s.sendLast(&wire.Error{Number: 1053, State: "08S01", Message: "fenceproxy is shutting down"})
 	case errors.As(err, &fromBackend):
 		s.log.Warn("backend connection lost", "err", fromBackend.error)

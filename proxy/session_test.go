@@ -44,13 +44,7 @@ func TestUnprotectedTrafficPassesByteForByte(t *testing.T) {
 	}
 	for _, capabilities := range []uint32{0, wire.ClientDeprecateEOF, wire.ClientSessionTrack} {
 		through, _ := f.login(capabilities)
-		plain := &rawClient{}
-		{
-			saved := f.addr
-			f.addr = server.Addr()
-			plain, _ = f.login(capabilities)
-			f.addr = saved
-		}
+		plain, _ := f.loginAt(server.Addr(), capabilities)
 		for _, statement := range statements {
 			through.SetSequence(0)
 			plain.SetSequence(0)
@@ -59,8 +53,8 @@ func TestUnprotectedTrafficPassesByteForByte(t *testing.T) {
 			plain.write(packet)
 			got, want := through.wholeAnswer(), plain.wholeAnswer()
 			if statement[0] == ' ' || strings.HasPrefix(statement, "INSERT") {
-				// The insert ids of the two differ by what each inserted.
-				got, want = got[:6], want[:6]
+				// Each has inserted a row of its own.
+				got[2], want[2] = 0, 0
 			}
 			if !bytes.Equal(got, want) {
 				t.Errorf("capabilities %#x, %s\nthrough the proxy % x\ndirectly          % x", capabilities, statement, got, want)
@@ -204,7 +198,6 @@ func TestALostBackendIsAnErrorAndNotASilence(t *testing.T) {
 	cut.cut()
 	c.wantError(c.read(), 2013, "unknown")
 	c.wantClosed()
-	mustExec(t, f.direct, "DO (SELECT GROUP_CONCAT(id) FROM information_schema.processlist)")
 	killSleepers(t, f)
 }
 
@@ -239,6 +232,7 @@ func TestShutdownEndsIdleSessionsAndWaitsForTransactions(t *testing.T) {
 
 	ended := make(chan error, 1)
 	go func() { ended <- f.proxy.Shutdown(context.Background()) }()
+	idle.SetSequence(1) // as the answer to the command that it would send next
 	idle.wantError(idle.read(), 1053)
 	idle.wantClosed()
 	if _, err := net.Dial("tcp", f.addr); err == nil {
@@ -250,6 +244,7 @@ func TestShutdownEndsIdleSessionsAndWaitsForTransactions(t *testing.T) {
 	default:
 	}
 	busy.query("COMMIT")
+	busy.SetSequence(1)
 	busy.wantError(busy.read(), 1053)
 	if err := <-ended; err != nil {
 		t.Errorf("shutdown: %v", err)
@@ -337,11 +332,11 @@ func TestIdentityIsReadHoweverItWasSet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := f.connect("multiStatements=true")
-			wantRejected(t, c.try("UPDATE runs SET n = n + 1 WHERE id = 1"), "no identity")
+			wantRejected(t, c.try("UPDATE runs SET n = n + 1 WHERE id = 3"), "no identity")
 			for _, s := range statements {
 				c.exec(s)
 			}
-			c.exec("UPDATE runs SET n = n + 1 WHERE id = 1")
+			c.exec("UPDATE runs SET n = n + 1 WHERE id = 3")
 			c.exec("INSERT INTO runs (status) VALUES (?)", name)
 		})
 	}
@@ -379,7 +374,7 @@ func TestCompletionTypeDoesNotChangeTheBracket(t *testing.T) {
 	f := setup(t)
 	c := f.worker(f.acquire(time.Minute))
 	for _, completion := range []string{"CHAIN", "RELEASE"} {
-		c.exec("SET completion_type = " + completion)
+		c.exec("SET completion_type = '" + completion + "'")
 		c.exec("INSERT INTO runs (status) VALUES ('x')")
 		if got := c.value("SELECT @@in_transaction"); got != "0" {
 			t.Errorf("%s: in a transaction after the write", completion)

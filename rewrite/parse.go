@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -38,7 +39,8 @@ func parse(s Session, sql string) (statements []ast.StmtNode, err error) {
 	}
 	p.SetSQLMode(mode)
 	statements, _, err = p.Parse(sql, "", "")
-	return statements, err
+	// The parser writes its next result into the same slice.
+	return slices.Clone(statements), err
 }
 
 // restored is a tree as text, for comparing trees.
