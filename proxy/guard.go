@@ -23,14 +23,6 @@ type operation struct {
 	discard  func() error
 }
 
-// The proxy's own transaction statements say NO CHAIN NO RELEASE, so that the
-// session's completion_type does not change what they do.
-const (
-	beginStatement    = "START TRANSACTION"
-	commitStatement   = "COMMIT AND NO CHAIN NO RELEASE"
-	rollbackStatement = "ROLLBACK AND NO CHAIN NO RELEASE"
-)
-
 // passOn sends a statement as it is.
 func (s *session) passOn(original func() error) error {
 	s.srv.Monitor.Passed()
@@ -161,7 +153,7 @@ func (s *session) bracket(op operation, claim lease.Claim) error {
 // runGuard runs the bracket's guard, in a transaction of its own when own.
 func (s *session) runGuard(guard string, own bool) (result, error) {
 	if own {
-		if err := s.queue(beginStatement); err != nil {
+		if err := s.queue(rewrite.BeginStatement); err != nil {
 			return result{}, err
 		}
 	}
@@ -214,7 +206,7 @@ func (s *session) endBracket(f final) (final, error) {
 		// As in autocommit, where a failed statement leaves nothing behind.
 		return f, s.rollback()
 	}
-	r, err := s.exec(commitStatement)
+	r, err := s.exec(rewrite.CommitStatement)
 	if err != nil {
 		return f, err
 	}
@@ -237,7 +229,7 @@ type rowCount struct {
 // rollback rolls the session's transaction back. A server that will not (an XA
 // transaction) leaves no way but to end the session, which does.
 func (s *session) rollback() error {
-	r, err := s.exec(rollbackStatement)
+	r, err := s.exec(rewrite.RollbackStatement)
 	if err != nil {
 		return err
 	}

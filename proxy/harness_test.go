@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
+	"github.com/fenceproxy/fenceproxy/config"
 	"github.com/fenceproxy/fenceproxy/internal/dbtest"
 	"github.com/fenceproxy/fenceproxy/lease"
 	"github.com/fenceproxy/fenceproxy/migrations"
@@ -98,6 +99,11 @@ func setupOn(t *testing.T, db *dbtest.Server, change ...func(*rewrite.Rule, *pro
 		Leases:  f.leases,
 		Monitor: monitor.New(log, prometheus.NewRegistry()),
 		Log:     log,
+
+		MaxConnections: config.DefaultMaxConnections,
+		MaxStatement:   config.DefaultMaxStatementBytes,
+		ConnectTimeout: config.DefaultConnectTimeout,
+		LoginTimeout:   config.DefaultLoginTimeout,
 	}
 	for _, c := range change {
 		c(&f.rule, &options)

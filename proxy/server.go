@@ -17,8 +17,7 @@ import (
 	"github.com/fenceproxy/fenceproxy/rewrite"
 )
 
-// Options configure a Server. All fields but the durations and limits are
-// required; those that are zero take the Default constants.
+// Options configure a Server. All fields are required.
 type Options struct {
 	// Backend is the server's address: host:port, or unix:/path.
 	Backend string
@@ -38,17 +37,6 @@ type Options struct {
 	LoginTimeout   time.Duration
 }
 
-// Defaults of Options.
-const (
-	DefaultMaxConnections = 1000
-	// DefaultMaxStatement is the protocol's own ceiling (max_allowed_packet
-	// can be no larger), so that the server's setting decides.
-	DefaultMaxStatement   = 1 << 30
-	DefaultConnectTimeout = 5 * time.Second
-	// DefaultLoginTimeout is the server's own connect_timeout.
-	DefaultLoginTimeout = 10 * time.Second
-)
-
 // Server accepts client connections and runs their sessions.
 type Server struct {
 	Options
@@ -66,18 +54,6 @@ var ErrServerClosed = errors.New("proxy: server is shut down")
 
 // NewServer makes a Server. It opens no connection.
 func NewServer(o Options) *Server {
-	if o.MaxConnections == 0 {
-		o.MaxConnections = DefaultMaxConnections
-	}
-	if o.MaxStatement == 0 {
-		o.MaxStatement = DefaultMaxStatement
-	}
-	if o.ConnectTimeout == 0 {
-		o.ConnectTimeout = DefaultConnectTimeout
-	}
-	if o.LoginTimeout == 0 {
-		o.LoginTimeout = DefaultLoginTimeout
-	}
 	return &Server{
 		Options:   o,
 		sessions:  make(map[*session]struct{}),
@@ -85,8 +61,7 @@ func NewServer(o Options) *Server {
 	}
 }
 
-// Listen opens a listener for address: host:port, or unix:/path. A unix socket
-// is created with mode 0666, as the server's own: the server authenticates.
+// Listen opens a listener for address: host:port, or unix:/path.
 func Listen(address string) (net.Listener, error) {
 	network, address := splitAddress(address)
 	l, err := net.Listen(network, address)

@@ -44,3 +44,11 @@ func (r *Rules) exists(lease string) string {
 func (r *Rules) bracket(lease string) string {
 	return "SELECT 1 FROM " + r.leaseTable() + " WHERE " + r.condition(lease) + " LIMIT 1 LOCK IN SHARE MODE"
 }
+
+// The statements around a bracket outside the client's own transactions. They say
+// NO CHAIN NO RELEASE, so that the session's completion_type changes nothing.
+const (
+	BeginStatement    = "START TRANSACTION"
+	CommitStatement   = "COMMIT AND NO CHAIN NO RELEASE"
+	RollbackStatement = "ROLLBACK AND NO CHAIN NO RELEASE"
+)

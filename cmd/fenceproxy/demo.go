@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fenceproxy/fenceproxy/config"
 	"github.com/fenceproxy/fenceproxy/internal/dbtest"
 	"github.com/fenceproxy/fenceproxy/lease"
 	"github.com/fenceproxy/fenceproxy/migrations"
@@ -137,6 +138,11 @@ func startDemoProxy(backend string, leases *lease.Store) (*demoProxy, error) {
 		Leases:  leases,
 		Monitor: monitor.New(log, registry),
 		Log:     log,
+
+		MaxConnections: config.DefaultMaxConnections,
+		MaxStatement:   config.DefaultMaxStatementBytes,
+		ConnectTimeout: config.DefaultConnectTimeout,
+		LoginTimeout:   config.DefaultLoginTimeout,
 	})
 	l, err := proxy.Listen("127.0.0.1:0")
 	if err != nil {

@@ -32,9 +32,9 @@ type engine struct {
 const startTimeout = 10 * time.Second
 
 func newEngine(ctx context.Context, cfg *config.Config, log *slog.Logger) (*engine, error) {
-	control, err := sql.Open("mysql", string(cfg.Control.DSN))
+	control, err := openControl(ctx, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("control.dsn: %w", err)
+		return nil, err
 	}
 	e := &engine{config: cfg, log: log, registry: monitor.NewRegistry(), control: control}
 	if err := e.assemble(ctx); err != nil {

@@ -115,7 +115,7 @@ func explanationOf(statement string, plan rewrite.Plan) explanation {
 	case rewrite.Join, rewrite.Exists:
 		e.Sent = []string{plan.Text}
 	case rewrite.Bracket:
-		e.Sent = []string{"START TRANSACTION", plan.Guard, statement, "COMMIT"}
+		e.Sent = []string{rewrite.BeginStatement, plan.Guard, statement, rewrite.CommitStatement}
 	case rewrite.Refuse:
 		e.Reason, e.Sent = plan.Reason.String(), []string{}
 	}

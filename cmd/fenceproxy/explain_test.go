@@ -67,7 +67,7 @@ func TestExplainShowsWhatIsSent(t *testing.T) {
 		},
 		{
 			"an INSERT", "INSERT INTO app.runs VALUES (1, 2)", nil, "bracket", "app.runs", "admin:reconciliation", "enforce", "",
-			[]string{"START TRANSACTION", "SELECT 1 FROM `app`.`fenced_job_leases` AS __fence WHERE ", "INSERT INTO app.runs VALUES (1, 2)", "COMMIT"},
+			[]string{"START TRANSACTION", "SELECT 1 FROM `app`.`fenced_job_leases` AS __fence WHERE ", "INSERT INTO app.runs VALUES (1, 2)", "COMMIT AND NO CHAIN NO RELEASE"},
 		},
 		{"a TRUNCATE", "TRUNCATE app.runs", nil, "refuse", "app.runs", "admin:reconciliation", "enforce", "unsupported", nil},
 		{"a SELECT", "SELECT * FROM app.runs", nil, "pass", "", "", "", "", []string{"SELECT * FROM app.runs"}},
@@ -105,7 +105,7 @@ func TestExplainForPeople(t *testing.T) {
 		}
 	}
 	bracket := c.must("explain", "INSERT INTO app.runs VALUES (1);")
-	for _, want := range []string{"\n\nSent (in a transaction of the client's without the first and the last):\n\nSTART TRANSACTION;\nSELECT 1 FROM ", ";\nINSERT INTO app.runs VALUES (1);\nCOMMIT;\n"} {
+	for _, want := range []string{"\n\nSent (in a transaction of the client's without the first and the last):\n\nSTART TRANSACTION;\nSELECT 1 FROM ", ";\nINSERT INTO app.runs VALUES (1);\nCOMMIT AND NO CHAIN NO RELEASE;\n"} {
 		if !strings.Contains(bracket, want) {
 			t.Errorf("lacks %q:\n%s", want, bracket)
 		}

@@ -91,7 +91,7 @@ func run(ctx context.Context, cfg *config.Config, flags runFlags, args []string,
 	if !slices.ContainsFunc(cfg.Protect, func(p config.Protection) bool { return p.Lease == flags.lease || p.Lease == "" }) {
 		log.Warn("no protected table has this lease: its writes will not be guarded by it", "lease", flags.lease)
 	}
-	held, err := acquireFor(ctx, e.leases, flags)
+	held, err := acquire(ctx, e.leases, flags.lease, flags.ttl, flags.wait, nil)
 	if err != nil {
 		return err
 	}
@@ -131,15 +131,6 @@ func startFailure(err error) error {
 		return &exitError{status: start.Status, err: err}
 	}
 	return err
-}
-
-func acquireFor(ctx context.Context, leases *lease.Store, flags runFlags) (*lease.Lease, error) {
-	if flags.wait <= 0 {
-		return leases.Acquire(ctx, flags.lease, flags.ttl)
-	}
-	waiting, cancel := context.WithTimeout(ctx, flags.wait)
-	defer cancel()
-	return leases.AcquireWait(waiting, flags.lease, flags.ttl)
 }
 
 // releaseTimeout limits the release at exit: the lease runs out by itself.
