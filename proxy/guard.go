@@ -41,7 +41,7 @@ func (s *session) carryOut(op operation) error {
 		return s.passOn(op.original)
 	}
 	if w.Table == (rewrite.Table{}) {
-		return s.refuse(op, lease.Claim{})
+		return s.refuseUnnamed(op)
 	}
 	claim, problem, err := s.claim(w)
 	if err != nil {
@@ -226,8 +226,8 @@ type rowCount struct {
 	n     int64
 }
 
-// rollback rolls the session's transaction back. A server that will not (an XA
-// transaction) leaves no way but to end the session, which does.
+// rollback rolls the session's transaction back. A *wire.Error is the server's
+// refusal to.
 func (s *session) rollback() error {
 	r, err := s.exec(rewrite.RollbackStatement)
 	if err != nil {

@@ -407,3 +407,33 @@ func TestALeaseHeldByTheSession(t *testing.T) {
 	f.takeOver(a)
 	wantRejected(t, c.try("UPDATE runs SET status = 'late' WHERE id = 1"), "stale token", leaseName)
 }
+
+func TestXATransactions(t *testing.T) {
+	f := setup(t)
+	a := f.acquire(time.Minute)
+	c := f.worker(a)
+	c.exec("XA START 'x'")
+	c.exec("UPDATE runs SET status = 'xa' WHERE id = 1")
+	c.exec("INSERT INTO runs (status) VALUES ('xa')")
+	c.exec("XA END 'x'")
+	c.exec("XA COMMIT 'x' ONE PHASE")
+	if got := f.status(1); got != "xa" {
+		t.Errorf("status %q", got)
+	}
+
+	b := f.takeOver(a)
+	c.exec("XA START 'y'")
+	c.exec("INSERT INTO notes (text) VALUES ('in the branch')")
+	wantRejected(t, c.try("UPDATE runs SET status = 'late' WHERE id = 1"), "stale token")
+	// Only XA statements end such a transaction, so the session is ended.
+	if err := c.try("XA END 'y'"); err == nil {
+		t.Error("the session goes on")
+	}
+	if _, err := f.leases.Renew(t.Context(), b, time.Minute); err != nil {
+		t.Errorf("the new owner's renewal: %v", err)
+	}
+	var notes int
+	if err := f.direct.QueryRow("SELECT COUNT(*) FROM notes").Scan(&notes); err != nil || notes != 0 {
+		t.Errorf("%d rows of the branch are left, %v", notes, err)
+	}
+}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"time"
 
 	"github.com/fenceproxy/fenceproxy/lease"
@@ -109,6 +110,17 @@ func (s *session) refuse(op operation, claim lease.Claim) error {
 	return s.dropAndReject(op, r)
 }
 
+// refuseUnnamed rejects a statement that belongs to no protected table: one that
+// would break the fence itself, or that may write any table. While all rules only
+// observe, it is reported and runs.
+func (s *session) refuseUnnamed(op operation) error {
+	if s.srv.Rules.AnyEnforced() {
+		return s.refuse(op, lease.Claim{})
+	}
+	s.observe(op, lease.Claim{}, "")
+	return s.passOn(op.original)
+}
+
 // refuseRevoked rejects a write whose binding has lost its lease, whatever the
 // database says by now.
 func (s *session) refuseRevoked(op operation, claim lease.Claim) error {
@@ -179,7 +191,13 @@ func (s *session) reject(op operation, r monitor.Rejection, zero []byte) error {
 // on in autocommit.
 func (s *session) answerRejected(e *wire.Error) error {
 	if s.inTransaction() {
-		if err := s.rollback(); err != nil {
+		err := s.rollback()
+		if errors.As(err, new(*wire.Error)) {
+			// An XA transaction ends by XA statements alone. The end of the
+			// session rolls it back as well; e is its last word.
+			return e
+		}
+		if err != nil {
 			return err
 		}
 		s.aborted = &abort{err: e}

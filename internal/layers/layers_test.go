@@ -20,7 +20,7 @@ var allowed = map[string][]string{
 	"internal/dbtest": {},
 	"internal/child":  {},
 	"internal/dsn":    {},
-	"config":          {"rewrite"},
+	"config":          {"lease", "rewrite"},
 	"monitor":         {"rewrite"},
 	"proxy":           {"lease", "monitor", "proxy/wire", "rewrite"},
 }
