@@ -210,7 +210,7 @@ func (s *story) play(ctx context.Context, addr string) (late, row string, err er
 	if err != nil {
 		return "", "", err
 	}
-	a, err := s.leases.Acquire(ctx, demoLease, demoTTL)
+	a, err := s.leases.Acquire(ctx, demoLease, demoTTL, lease.WithOwner("worker-A"))
 	if err != nil {
 		return "", "", err
 	}
@@ -225,7 +225,7 @@ func (s *story) play(ctx context.Context, addr string) (late, row string, err er
 	}
 	s.say("A", "scans the books … and stalls")
 
-	b, err := s.leases.AcquireWait(ctx, demoLease, time.Minute)
+	b, err := s.leases.AcquireWait(ctx, demoLease, time.Minute, lease.WithOwner("worker-B"))
 	if err != nil {
 		return "", "", err
 	}
