@@ -25,9 +25,6 @@ type judge struct {
 	*Rules
 	session Session
 	scan    scan
-	// anySchema matches unqualified names in any schema: the default database is
-	// not known.
-	anySchema bool
 }
 
 func (j *judge) plan() Plan {
@@ -93,6 +90,9 @@ func (j *judge) planTokens() Plan {
 	}
 	first := j.scan.firstWord()
 	word := j.scan.keyword(first)
+	if j.scan.several && j.dynamic() {
+		return Plan{Kind: Refuse, Reason: Unsupported, Why: dynamicWhy}
+	}
 	if word == "EXECUTE" && j.scan.is(first+1, "IMMEDIATE") {
 		return j.planImmediate(first + 2)
 	}
@@ -167,11 +167,17 @@ func (j *judge) dynamic() bool {
 // namedInBytes finds the rules whose table's name occurs anywhere.
 func (j *judge) namedInBytes() (named []Rule, lease bool) {
 	for _, rule := range j.rules {
-		if containsFold(j.scan.sql, strings.ToLower(rule.Table.Name)) {
+		if containsFold(j.scan.sql, strings.ToLower(rule.Table.Name)) || j.dropsSchema(rule.Table.Schema) {
 			named = append(named, rule)
 		}
 	}
-	return named, containsFold(j.scan.sql, strings.ToLower(j.lease.Name))
+	return named, containsFold(j.scan.sql, strings.ToLower(j.lease.Name)) || j.dropsSchema(j.lease.Schema)
+}
+
+// dropsSchema tells that the text may have a DROP DATABASE of schema in it.
+func (j *judge) dropsSchema(schema string) bool {
+	return containsFold(j.scan.sql, "drop") && containsFold(j.scan.sql, strings.ToLower(schema)) &&
+		(containsFold(j.scan.sql, "database") || containsFold(j.scan.sql, "schema"))
 }
 
 // namedInTokens finds the rules whose table is named by an identifier that is
@@ -193,7 +199,35 @@ func (j *judge) namedInTokens() (named []Rule, lease bool) {
 		}
 		lease = lease || j.sameTable(j.lease, schema, name)
 	}
+	for i := range j.scan.tokens {
+		schema := j.droppedSchema(i)
+		if schema == "" {
+			continue
+		}
+		for _, rule := range j.rules {
+			if strings.EqualFold(rule.Table.Schema, schema) {
+				named = append(named, rule)
+			}
+		}
+		lease = lease || strings.EqualFold(j.lease.Schema, schema)
+	}
 	return named, lease
+}
+
+// droppedSchema is the schema that a DROP DATABASE beginning at token i drops.
+func (j *judge) droppedSchema(i int) string {
+	if !j.scan.is(i, "DROP") || !j.scan.is(i+1, "DATABASE") && !j.scan.is(i+1, "SCHEMA") {
+		return ""
+	}
+	i += 2
+	if j.scan.is(i, "IF") && j.scan.is(i+1, "EXISTS") {
+		i += 2
+	}
+	if i >= len(j.scan.tokens) {
+		return ""
+	}
+	name, _ := j.scan.identifier(i)
+	return name
 }
 
 // sameTable tells that schema.name is table, for the session. An empty schema
@@ -207,7 +241,7 @@ func (j *judge) sameTable(table Table, schema, name string) bool {
 		return false
 	}
 	if schema == "" {
-		return j.anySchema || equal(table.Schema, j.session.Database)
+		return equal(table.Schema, j.session.Database)
 	}
 	return equal(table.Schema, schema)
 }

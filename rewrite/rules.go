@@ -89,7 +89,7 @@ func NewRules(leaseTable Table, rules []Rule, leaseColumns []string) (*Rules, er
 		return nil, err
 	}
 	seen := make(map[Table]bool)
-	words := []string{leaseTable.Name, "prepare", "immediate"}
+	words := []string{leaseTable.Name, "prepare", "immediate", "drop"}
 	for _, rule := range rules {
 		if err := r.validRule(rule); err != nil {
 			return nil, err
@@ -145,7 +145,7 @@ func equalTables(a, b Table) bool {
 // of the lease table in the bytes, and for what builds statements from text
 // (PREPARE, EXECUTE IMMEDIATE) or drops what it does not name (DROP DATABASE).
 func (r *Rules) Mentions(sql []byte) bool {
-	return r.always || r.mentions.in(sql) || isWord(firstWord(sql), "drop")
+	return r.always || r.mentions.in(sql)
 }
 
 // AnyEnforced tells that some rule rejects writes.
