@@ -78,7 +78,7 @@ func (s *session) dispatch(command wire.Command) error {
 	case wire.ComProcessInfo:
 		return s.passUnlessAborted()
 	case wire.ComFieldList:
-		return s.fieldList()
+		return s.passForRows()
 	case wire.ComStatistics:
 		return s.statistics()
 	case wire.ComSetOption:
@@ -134,8 +134,8 @@ func (s *session) discardCommand() error {
 	return nil
 }
 
-// fieldList relays COM_FIELD_LIST: column definitions up to an EOF.
-func (s *session) fieldList() error {
+// passForRows relays a command whose answer is rows alone, up to an EOF.
+func (s *session) passForRows() error {
 	if s.aborted != nil {
 		return s.refuseAborted(s.discardCommand)
 	}

@@ -179,17 +179,7 @@ func (s *session) fetch() error {
 	if st == nil {
 		return s.refuseUnknownStatement("mysqld_stmt_fetch")
 	}
-	if s.aborted != nil {
-		return s.refuseAborted(s.discardCommand)
-	}
-	if err := s.passSilent(); err != nil {
-		return err
-	}
-	f, err := s.relayRows()
-	if err != nil {
-		return err
-	}
-	return s.finish(f)
+	return s.passForRows()
 }
 
 // closeStatement relays COM_STMT_CLOSE, which has no answer.
