@@ -124,6 +124,11 @@ func touchedRows(ok wire.OK) bool {
 func (s *session) bracket(op operation, claim lease.Claim) error {
 	own := !s.inTransaction()
 	guard, err := s.runGuard(op.plan.Guard, own)
+	if err == nil && !own && s.status&wire.StatusInTransaction == 0 && !guard.failed() {
+		// The transaction had ended unseen, and the guard's lock with it.
+		own = true
+		guard, err = s.runGuard(op.plan.Guard, own)
+	}
 	if err != nil {
 		return err
 	}

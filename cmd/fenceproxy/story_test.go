@@ -241,7 +241,6 @@ func talk(t *testing.T, cmd *exec.Cmd, overtake func()) string {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = cmd.Wait() }()
 	wrote := make([]byte, len("wrote\n"))
 	if _, err := stdout.Read(wrote); err != nil || string(wrote) != "wrote\n" {
 		_ = cmd.Wait()
@@ -255,5 +254,6 @@ func talk(t *testing.T, cmd *exec.Cmd, overtake func()) string {
 	if _, err := rest.ReadFrom(stdout); err != nil {
 		t.Fatal(err)
 	}
+	_ = cmd.Wait()
 	return rest.String() + stderr.String()
 }

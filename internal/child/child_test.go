@@ -152,40 +152,77 @@ func TestALostContextEndsTheWholeGroup(t *testing.T) {
 // gone.
 func waitGone(t *testing.T, pid int) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for {
+	await(t, fmt.Sprintf("the end of process %d", pid), func() bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil || strings.Contains(string(stat), ") Z ") {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d still runs", pid)
-		}
-		time.Sleep(5 * time.Millisecond) // nothing announces the end of a process that is not ours
-	}
+		return err != nil || strings.Contains(string(stat), ") Z ")
+	})
 }
 
+// TestAsProcessOneItReapsOrphans: in a process namespace of its own, Run is
+// process 1, and the orphans of its command become its children.
 func TestAsProcessOneItReapsOrphans(t *testing.T) {
-	unshare, err := exec.LookPath("unshare")
-	if err != nil {
-		t.Fatal("unshare (util-linux) is missing: ", err)
-	}
-	// An orphan that ends must not stay a zombie: the script counts them.
-	script := `sh -c 'true & exec true' ; (sh -c 'sleep 0.05' &) ; i=0
-while [ $i -lt 200 ]; do
-  if [ $i -gt 20 ] && ! grep -l ') Z ' /proc/[0-9]*/stat >/dev/null 2>&1; then echo clean; exit 6; fi
-  i=$((i+1)); sleep 0.01
-done; echo zombies; exit 1`
-	flags := []string{"--pid", "--fork", "--mount-proc"}
+	flags := []string{"--pid", "--fork", "--kill-child"}
 	if os.Getuid() != 0 {
 		flags = append(flags, "--user", "--map-root-user")
 	}
-	cmd := exec.Command(unshare, append(flags, os.Args[0], "run", "sh", "-c", script)...)
-	out, err := cmd.CombinedOutput()
-	if cmd.ProcessState == nil {
+	script := `(sh -c 'read end </dev/null; exec sleep 0.3' &) ; read go; exit 6`
+	cmd := exec.Command("unshare", append(flags, os.Args[0], "run", "sh", "-c", script)...)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
 		t.Fatal(err)
 	}
-	if cmd.ProcessState.ExitCode() != 6 || !strings.Contains(string(out), "clean") {
-		t.Errorf("exit status %d\n%s", cmd.ProcessState.ExitCode(), out)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	var processOne int
+	await(t, "process 1", func() bool {
+		children := childrenOf(cmd.Process.Pid)
+		if len(children) == 1 {
+			processOne = children[0]
+		}
+		return processOne != 0
+	})
+	await(t, "the orphan to become a child of process 1", func() bool { return len(childrenOf(processOne)) == 2 })
+	await(t, "the orphan to be reaped", func() bool { return len(childrenOf(processOne)) == 1 })
+	if _, err := stdin.Write([]byte("go\n")); err != nil {
+		t.Fatal(err)
+	}
+	wantStatus(t, cmd, 6)
+}
+
+// await polls until done: nothing announces what other processes do.
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for !done() {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// childrenOf lists the processes whose parent is pid, zombies included.
+func childrenOf(pid int) []int {
+	var children []int
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		stat, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		// pid (name) state parent …; the name may hold anything.
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		fields := strings.Fields(rest)
+		if len(fields) > 1 && fields[1] == strconv.Itoa(pid) {
+			child, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			children = append(children, child)
+		}
+	}
+	return children
 }

@@ -60,7 +60,12 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{dir: dir, args: o.Args}
-	if err := s.install(ctx); err != nil {
+	// A server removes the temporary tables of others in a tmpdir that they share.
+	err = os.Mkdir(s.tmpDir(), 0o700)
+	if err == nil {
+		err = s.install(ctx)
+	}
+	if err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, err
 	}
@@ -119,7 +124,7 @@ func (s *Server) install(ctx context.Context) error {
 		return err
 	}
 	args := append([]string{
-		"--no-defaults", "--datadir=" + s.dataDir(), "--auth-root-authentication-method=normal",
+		"--no-defaults", "--datadir=" + s.dataDir(), "--tmpdir=" + s.tmpDir(), "--auth-root-authentication-method=normal",
 		"--skip-test-db", "--skip-name-resolve", "--innodb-flush-log-at-trx-commit=0", "--innodb-log-file-size=16M",
 	}, userArgs()...)
 	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
@@ -130,6 +135,7 @@ func (s *Server) install(ctx context.Context) error {
 }
 
 func (s *Server) dataDir() string { return filepath.Join(s.dir, "data") }
+func (s *Server) tmpDir() string  { return filepath.Join(s.dir, "tmp") }
 
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -149,7 +155,7 @@ func (s *Server) start(ctx context.Context) error {
 		return err
 	}
 	args := append([]string{
-		"--no-defaults", "--datadir=" + s.dataDir(), "--socket=" + s.Socket(),
+		"--no-defaults", "--datadir=" + s.dataDir(), "--tmpdir=" + s.tmpDir(), "--socket=" + s.Socket(),
 		"--port=" + strconv.Itoa(s.port), "--bind-address=127.0.0.1", "--pid-file=" + filepath.Join(s.dir, "pid"),
 		"--skip-name-resolve", "--skip-log-bin", "--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M",
 		"--innodb-flush-log-at-trx-commit=2", "--innodb-flush-method=nosync", "--skip-innodb-doublewrite", "--max-connections=500",
