@@ -1,71 +1,142 @@
 package rewrite
 
-import "bytes"
+import "unsafe"
 
-// followed are first words of statements that change none of the session's facts
+// follows are first words of statements that change none of the session's facts
 // unless they name a variable of the identity.
-var followed = map[string]bool{
-	"select": true, "insert": true, "update": true, "delete": true, "replace": true, "show": true,
-	"commit": true, "rollback": true, "start": true, "savepoint": true, "release": true,
-	"explain": true, "describe": true, "desc": true, "do": true, "load": true, "truncate": true,
-	"with": true, "values": true, "create": true, "alter": true, "lock": true, "unlock": true,
-	"prepare": true, "deallocate": true, "kill": true, "flush": true, "analyze": true,
+var follows = map[string]bool{
+	"select": true, "insert": true, "update": true, "delete": true, "replace": true, "load": true, "with": true,
+	"values": true, "table": true, "do": true, "show": true, "explain": true, "describe": true, "desc": true,
+	"commit": true, "rollback": true, "start": true, "savepoint": true, "release": true, "xa": true,
+	"truncate": true, "rename": true, "alter": true, "lock": true, "unlock": true, "grant": true, "revoke": true,
+	"check": true, "checksum": true, "optimize": true, "analyze": true, "repair": true, "flush": true, "kill": true,
+	"handler": true, "prepare": true, "deallocate": true,
 }
 
-// factWords are what a SET must mention to change a fact.
-var factWords = newMatcher("fence_", "sql_mode", "names", "char", "collation", "timestamp", "statement", "/*", "default")
+// longestFollows is the length of the longest of these words.
+const longestFollows = 10
 
+// readingWords are what a SET must mention to change how text is read, and
+// factWords what it must mention to change a fact.
 var (
+	readingWords = newMatcher("sql_mode", "names", "char", "statement", "/*")
+	factWords    = newMatcher("sql_mode", "names", "char", "statement", "/*", "timestamp", "fence_")
 	identityWord = newMatcher("fence_")
-	compoundWord = newMatcher("atomic", "fence_")
+	schemaWords  = newMatcher("database", "schema")
+	compoundWord = newMatcher("not", "fence_")
 )
 
 // MayChangeFacts tells that the statement may change what the proxy knows of the
 // session: its default database, sql_mode, character set, clock, or identity. It
 // errs on the side of true, and allocates nothing.
 func MayChangeFacts(sql []byte) bool {
-	word := firstWord(sql)
-	if semicolon := bytes.IndexByte(sql, ';'); semicolon >= 0 && len(bytes.TrimSpace(sql[semicolon+1:])) > 0 {
-		return true
-	}
-	if executableComment(sql) {
-		return true
-	}
-	switch {
-	case isWord(word, "set"):
-		return factWords.in(sql)
-	case isFollowed(word):
-		return identityWord.in(sql)
-	case isWord(word, "begin"):
-		return compoundWord.in(sql)
-	default:
-		return true
+	// The text is only read, and not kept.
+	text := unsafe.String(unsafe.SliceData(sql), len(sql))
+	l := newLexer(text, 0)
+	for {
+		t := l.next()
+		switch {
+		case l.executable >= 0:
+			return true
+		case t.kind == symbolToken && text[t.start] == '(':
+		case t.kind == wordToken:
+			return changedBy(sql[t.start:t.end], sql) || several(text) || quotedVariable(sql) || identityWord.in(sql)
+		default:
+			return t.kind != endToken
+		}
 	}
 }
 
-// longestFollowed is the length of the longest of the followed words.
-const longestFollowed = 10
-
-func isFollowed(word []byte) bool {
-	if len(word) == 0 || len(word) > longestFollowed {
-		return false
+// changedBy tells that a statement with this first word may change a fact other
+// than the identity.
+func changedBy(first, sql []byte) bool {
+	if len(first) > longestFollows {
+		return true
 	}
-	var folded [longestFollowed]byte
-	for i, c := range word {
+	var folded [longestFollows]byte
+	for i, c := range first {
 		folded[i] = lower(c)
 	}
-	return followed[string(folded[:len(word)])]
+	switch name := folded[:len(first)]; string(name) {
+	case "set":
+		return factWords.in(sql)
+	case "create", "drop":
+		return schemaWords.in(sql)
+	case "begin":
+		return compoundWord.in(sql)
+	default:
+		return !follows[string(name)]
+	}
 }
 
-func executableComment(sql []byte) bool {
-	for {
-		i := bytes.Index(sql, []byte("/*"))
-		if i < 0 || i+2 >= len(sql) {
-			return false
-		}
-		if executableMarkerBytes(sql[i:]) {
+// quotedVariable tells that a variable's name may be quoted as a string, in which
+// escapes could spell any name.
+func quotedVariable(sql []byte) bool {
+	for i := range len(sql) - 1 {
+		if sql[i] == '@' && (sql[i+1] == '\'' || sql[i+1] == '"') {
 			return true
 		}
-		sql = sql[i+2:]
 	}
+	return false
+}
+
+// several tells that a text may have an executable comment or more than one
+// statement, whatever the session's sql_mode and character set.
+func several(text string) bool {
+	if !suspicious(text) {
+		return false
+	}
+	for _, mode := range []SQLMode{0, NoBackslashEscapes, ANSIQuotes} {
+		if severalIn(text, mode) {
+			return true
+		}
+	}
+	return false
+}
+
+// suspicious tells that it takes a lexer to know: a semicolon with something
+// behind it, or what begins an executable comment.
+func suspicious(text string) bool {
+	for i := range len(text) {
+		switch text[i] {
+		case ';':
+			if i+1 < len(text) {
+				return true
+			}
+		case '!':
+			if i > 0 && (text[i-1] == '*' || text[i-1] == 'M') {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func severalIn(text string, mode SQLMode) bool {
+	l := newLexer(text, mode)
+	ended := false
+	for {
+		t := l.next()
+		switch {
+		case l.executable >= 0:
+			return true
+		case t.kind == endToken:
+			return l.broken || hidingPair(text)
+		case ended:
+			return true
+		case t.kind == symbolToken:
+			ended = text[t.start] == ';'
+		}
+	}
+}
+
+// hidingPair tells that a backslash or backtick follows a byte that may begin a
+// character with it, so that strings end elsewhere in some character sets.
+func hidingPair(text string) bool {
+	for i := 1; i < len(text); i++ {
+		if (text[i] == '\\' || text[i] == '`') && text[i-1] >= 0x80 {
+			return true
+		}
+	}
+	return false
 }

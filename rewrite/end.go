@@ -14,75 +14,75 @@ const (
 )
 
 // EndOf tells what a statement does to an open transaction. A packet of several
-// statements ends none, whatever they are.
+// statements, or with an executable comment, ends none: more than an end may be in
+// it.
 func EndOf(s Session, sql string) End {
 	c := cut(s, sql)
-	if c.opaque || c.several {
+	if c.opaque || len(c.pieces) != 1 {
 		return NoEnd
 	}
-	switch word := c.keyword(0); word {
+	p := c.pieces[0]
+	switch word := p.word(0); word {
 	case "COMMIT":
 		return EndCommit
 	case "ROLLBACK":
-		if c.hasWord(1, "TO") {
+		if p.find(1, "TO") >= 0 {
 			return NoEnd
 		}
 		return EndRollback
 	case "BEGIN":
-		if c.is(1, "NOT") {
-			return NoEnd
-		}
-		return EndCommit
-	case "START":
-		return EndCommit
+		return commitsIf(len(p.tokens) == 1 || p.is(1, "WORK"))
 	case "SET":
-		return endOfSet(s, &c)
-	case "CREATE", "DROP":
-		if c.is(1, "TEMPORARY") || c.is(3, "TEMPORARY") {
-			return NoEnd
-		}
-		return EndCommit
-	case "LOAD":
-		return NoEnd
+		return endOfSet(s, p)
+	case "CREATE":
+		return commitsIf(!p.is(1, "TEMPORARY") && !p.is(3, "TEMPORARY"))
+	case "DROP":
+		return commitsIf(!p.is(1, "TEMPORARY") && !p.is(1, "PREPARE"))
+	case "ANALYZE":
+		return commitsIf(strings.HasPrefix(p.word(p.find(1, "TABLE", "TABLES", "SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "WITH")), "TABLE"))
 	default:
-		if commits[word] {
-			return EndCommit
-		}
-		return NoEnd
+		return commitsIf(commits[word])
 	}
+}
+
+func commitsIf(yes bool) End {
+	if yes {
+		return EndCommit
+	}
+	return NoEnd
 }
 
 // commits are the first words of further statements that commit implicitly
 // (manual: "Statements That Cause an Implicit Commit").
 var commits = map[string]bool{
-	"ALTER": true, "TRUNCATE": true, "RENAME": true, "LOCK": true, "GRANT": true, "REVOKE": true,
-	"ANALYZE": true, "OPTIMIZE": true, "REPAIR": true, "CHECK": true, "CACHE": true, "FLUSH": true,
+	"START": true, "ALTER": true, "TRUNCATE": true, "RENAME": true, "LOCK": true, "GRANT": true, "REVOKE": true,
+	"OPTIMIZE": true, "REPAIR": true, "CHECK": true, "CACHE": true, "FLUSH": true,
 	"RESET": true, "INSTALL": true, "UNINSTALL": true, "CHANGE": true, "STOP": true,
 }
 
 // endOfSet finds SET autocommit = 1 in a session that is not in autocommit mode,
 // and SET PASSWORD.
-func endOfSet(s Session, c *scan) End {
-	if c.is(1, "PASSWORD") {
+func endOfSet(s Session, p piece) End {
+	if p.is(1, "PASSWORD") {
 		return EndCommit
 	}
 	if s.Autocommit {
 		return NoEnd
 	}
-	for i := range c.tokens {
-		name := strings.ToLower(strings.TrimLeft(c.text(i), "@"))
+	for i := 1; i < len(p.tokens); i++ {
+		name := strings.TrimLeft(strings.ToLower(p.text(i)), "@")
 		name = strings.TrimPrefix(strings.TrimPrefix(name, "session."), "local.")
-		if name != "autocommit" {
+		if name != "autocommit" || p.is(i-1, "GLOBAL") {
 			continue
 		}
 		value := i + 1
-		if c.is(value, ":") {
+		if p.symbol(value, ':') {
 			value++
 		}
-		if !c.is(value, "=") {
+		if !p.symbol(value, '=') || value+2 < len(p.tokens) && !p.symbol(value+2, ',') {
 			continue
 		}
-		switch strings.ToUpper(strings.Trim(c.text(value+1), `'"`)) {
+		switch strings.ToUpper(strings.Trim(p.text(value+1), `'"`)) {
 		case "1", "ON", "TRUE", "DEFAULT":
 			return EndCommit
 		}

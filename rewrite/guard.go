@@ -1,10 +1,55 @@
 package rewrite
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pingcap/tidb/pkg/parser/ast"
+)
 
 // alias is the lease table's name in a guard. A statement that has it as an
 // identifier of its own is bracketed.
 const alias = "__fence"
+
+// guard is what is spliced into the statements of one lease, and its trees, which
+// are shared and never changed.
+type guard struct {
+	join       string
+	joinTree   *ast.Join
+	exists     string
+	existsTree ast.ExprNode
+}
+
+// newGuard makes the guards for a lease, "" for the session's @fence_lease.
+func (r *Rules) newGuard(lease string) (guard, error) {
+	g := guard{join: r.join(lease), exists: r.exists(lease)}
+	update, err := guardTree("UPDATE t" + g.join + " SET a = 1")
+	if err != nil {
+		return g, err
+	}
+	st, ok := update.(*ast.UpdateStmt)
+	if !ok {
+		return g, fmt.Errorf("guard %q is not an UPDATE", g.join)
+	}
+	g.joinTree = st.TableRefs.TableRefs
+	remove, err := guardTree("DELETE FROM t WHERE " + g.exists)
+	if err != nil {
+		return g, err
+	}
+	g.existsTree = whereOf(remove)
+	return g, nil
+}
+
+// guardTree parses a statement of the package's own.
+func guardTree(sql string) (ast.StmtNode, error) {
+	s := Session{Charset: "utf8mb4"}
+	tokens, _ := lex(s, sql)
+	blanked, ok := blank(piece{sql, tokens})
+	if !ok {
+		return nil, fmt.Errorf("guard %q cannot be read", sql)
+	}
+	return parse(s, blanked)
+}
 
 // condition is what holds while the session's lease is current. The token is
 // cast, since a string variable and a BIGINT would be compared as DOUBLE.
@@ -39,9 +84,9 @@ func (r *Rules) exists(lease string) string {
 	return "EXISTS (SELECT 1 FROM " + r.leaseTable() + " WHERE " + r.condition(lease) + " LOCK IN SHARE MODE)"
 }
 
-// bracket is the guard that precedes a statement. Its LIMIT keeps a session's
+// bracketGuard precedes a statement. Its LIMIT keeps a session's
 // sql_select_limit from cutting the row off.
-func (r *Rules) bracket(lease string) string {
+func (r *Rules) bracketGuard(lease string) string {
 	return "SELECT 1 FROM " + r.leaseTable() + " WHERE " + r.condition(lease) + " LIMIT 1 LOCK IN SHARE MODE"
 }
 

@@ -7,7 +7,8 @@ type tokenKind uint8
 
 const (
 	endToken      tokenKind = iota
-	wordToken               // keyword, unquoted identifier, or number
+	wordToken               // keyword or unquoted identifier
+	numberToken             // 1, 1.5, .5e-3, 0x1F, 0b01
 	quotedToken             // `identifier`, or "identifier" under ANSI_QUOTES
 	stringToken             // 'text', or "text" without ANSI_QUOTES
 	variableToken           // @name, @`name`, @'name', @@name
@@ -20,26 +21,34 @@ type token struct {
 	start, end int
 }
 
-// lexer cuts a statement into tokens, exactly as the server's lexer does where
-// it matters here: where strings, quoted identifiers and comments begin and end
-// (manuals: "String Literals", "Schema Object Names", "Comments").
+// lexer cuts a statement into tokens as the server's lexer does (MariaDB
+// sql/sql_lex.cc; manuals: "String Literals", "Identifier Names", "Comment
+// Syntax"). It allocates nothing.
 //
 // What the server makes of an executable comment depends on its version; its
-// content is lexed as tokens and executable is set, so that the caller trusts
+// content is cut into tokens and executable is set, so that the caller trusts
 // nothing from there on.
 type lexer struct {
 	sql  string
 	pos  int
 	mode SQLMode
+	// last is the kind of the last token, and lastEnd its end: a name may follow
+	// a dot that follows a name.
+	last    tokenKind
+	lastEnd int
 	// executable is the offset of the first executable comment, or -1.
 	executable int
 	inside     bool // an executable comment
-	// unterminated tells that a string, quoted identifier or comment has no end.
-	unterminated bool
+	// broken tells that a string, quoted identifier or comment has no end, or
+	// that there is a NUL byte outside these. The server refuses such a text.
+	broken bool
+	// foreign is the offset of the first byte from 0x80 outside strings, quoted
+	// identifiers and comments, or -1.
+	foreign int
 }
 
-func newLexer(sql string, mode SQLMode) *lexer {
-	return &lexer{sql: sql, mode: mode, executable: -1}
+func newLexer(sql string, mode SQLMode) lexer {
+	return lexer{sql: sql, mode: mode, executable: -1, foreign: -1}
 }
 
 // next returns the next token; endToken at the end, again and again.
@@ -49,22 +58,35 @@ func (l *lexer) next() token {
 	if start == len(l.sql) {
 		return token{endToken, start, start}
 	}
-	switch c := l.sql[start]; {
+	kind := l.scan(l.sql[start])
+	l.last, l.lastEnd = kind, l.pos
+	return token{kind, start, l.pos}
+}
+
+func (l *lexer) scan(c byte) tokenKind {
+	switch {
+	case c >= '0' && c <= '9' && !l.afterNameDot():
+		return l.number()
 	case isWordByte(c):
 		l.word()
-		return token{wordToken, start, l.pos}
+		return wordToken
 	case c == '\'' || c == '"' && l.mode&ANSIQuotes == 0:
 		l.quoted(c, l.mode&NoBackslashEscapes == 0)
-		return token{stringToken, start, l.pos}
+		return stringToken
 	case c == '`' || c == '"':
 		l.quoted(c, false)
-		return token{quotedToken, start, l.pos}
+		return quotedToken
 	case c == '@':
 		l.variable()
-		return token{variableToken, start, l.pos}
-	default:
+		return variableToken
+	case c == '.' && l.digit(l.pos+1) && !l.afterName():
 		l.pos++
-		return token{symbolToken, start, l.pos}
+		l.fraction()
+		return numberToken
+	default:
+		l.broken = l.broken || c == 0
+		l.pos++
+		return symbolToken
 	}
 }
 
@@ -72,10 +94,92 @@ func isWordByte(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c == '_' || c == '$' || c >= 0x80
 }
 
+func (l *lexer) digit(i int) bool { return i < len(l.sql) && l.sql[i] >= '0' && l.sql[i] <= '9' }
+
+// afterName tells that a name ends right here, so that a dot belongs to it.
+func (l *lexer) afterName() bool {
+	return l.lastEnd == l.pos && (l.last == wordToken || l.last == quotedToken)
+}
+
+// afterNameDot tells that the last byte is a dot that stood behind a name.
+func (l *lexer) afterNameDot() bool {
+	return l.last == symbolToken && l.lastEnd == l.pos && l.pos > 1 && l.sql[l.pos-1] == '.' &&
+		(isWordByte(l.sql[l.pos-2]) || l.sql[l.pos-2] == '`' || l.sql[l.pos-2] == '"')
+}
+
 func (l *lexer) word() {
 	for l.pos < len(l.sql) && isWordByte(l.sql[l.pos]) {
+		if l.sql[l.pos] >= 0x80 && l.foreign < 0 {
+			l.foreign = l.pos
+		}
 		l.pos++
 	}
+}
+
+// number moves past a number, or past an identifier that begins with digits. An
+// exponent ends a number even where letters follow: 1e5WHERE is two tokens, and
+// 15WHERE is an identifier.
+func (l *lexer) number() tokenKind {
+	start := l.pos
+	if rest := l.sql[start:]; strings.HasPrefix(rest, "0x") || strings.HasPrefix(rest, "0b") {
+		l.word()
+		if isRadix(l.sql[start+1], l.sql[start+2:l.pos]) {
+			return numberToken
+		}
+		return wordToken
+	}
+	for l.digit(l.pos) {
+		l.pos++
+	}
+	if l.exponent() {
+		return numberToken
+	}
+	if l.pos < len(l.sql) && isWordByte(l.sql[l.pos]) {
+		l.word()
+		return wordToken
+	}
+	if l.pos < len(l.sql) && l.sql[l.pos] == '.' {
+		l.pos++
+		l.fraction()
+	}
+	return numberToken
+}
+
+func isRadix(radix byte, digits string) bool {
+	for _, c := range []byte(digits) {
+		hex := c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+		if !hex || radix == 'b' && c > '1' {
+			return false
+		}
+	}
+	return digits != ""
+}
+
+func (l *lexer) fraction() {
+	for l.digit(l.pos) {
+		l.pos++
+	}
+	l.exponent()
+}
+
+// exponent moves past e, a sign and digits, if they are there.
+func (l *lexer) exponent() bool {
+	i := l.pos
+	if i >= len(l.sql) || lower(l.sql[i]) != 'e' {
+		return false
+	}
+	i++
+	if i < len(l.sql) && (l.sql[i] == '+' || l.sql[i] == '-') {
+		i++
+	}
+	if !l.digit(i) {
+		return false
+	}
+	for l.digit(i) {
+		i++
+	}
+	l.pos = i
+	return true
 }
 
 // quoted moves past a quoted piece. A doubled quote stands for one.
@@ -93,7 +197,7 @@ func (l *lexer) quoted(quote byte, backslash bool) {
 		}
 	}
 	l.pos = len(l.sql)
-	l.unterminated = true
+	l.broken = true
 }
 
 // variable moves past @name or @@name. The name may be quoted in any way, and
@@ -112,187 +216,10 @@ func (l *lexer) variable() {
 		l.quoted(c, false)
 	default:
 		for l.pos < len(l.sql) && (isWordByte(l.sql[l.pos]) || l.sql[l.pos] == '.') {
-			l.pos++
+			l.word()
+			if l.pos < len(l.sql) && l.sql[l.pos] == '.' {
+				l.pos++
+			}
 		}
 	}
-}
-
-// skip moves past white space and comments.
-func (l *lexer) skip() {
-	for l.pos < len(l.sql) {
-		rest := l.sql[l.pos:]
-		switch c := rest[0]; {
-		case c <= ' ':
-			l.pos++
-		case c == '#', strings.HasPrefix(rest, "--") && (len(rest) == 2 || rest[2] <= ' '):
-			l.skipLine(rest)
-		case strings.HasPrefix(rest, "/*"):
-			l.comment(rest)
-		case l.inside && strings.HasPrefix(rest, "*/"):
-			l.inside = false
-			l.pos += 2
-		default:
-			return
-		}
-	}
-	if l.inside {
-		l.unterminated = true
-	}
-}
-
-func (l *lexer) skipLine(rest string) {
-	end := strings.IndexByte(rest, '\n')
-	if end < 0 {
-		end = len(rest) - 1
-	}
-	l.pos += end + 1
-}
-
-// comment moves past a comment, or into an executable one: /*! and /*M!, and /*T!
-// which only the parser that this package uses would execute.
-func (l *lexer) comment(rest string) {
-	if marker := executableMarker(rest); marker > 0 {
-		if l.executable < 0 {
-			l.executable = l.pos
-		}
-		l.inside = true
-		l.pos += marker
-		for l.pos < len(l.sql) && l.sql[l.pos] >= '0' && l.sql[l.pos] <= '9' {
-			l.pos++
-		}
-		return
-	}
-	end := strings.Index(rest[2:], "*/")
-	if end < 0 {
-		l.unterminated = true
-		l.pos = len(l.sql)
-		return
-	}
-	l.pos += end + 4
-}
-
-// executableMarker is the length of the marker that begins an executable
-// comment, and 0 for another comment.
-func executableMarker(rest string) int {
-	switch {
-	case strings.HasPrefix(rest, "/*!"):
-		return 3
-	case strings.HasPrefix(rest, "/*M!"), strings.HasPrefix(rest, "/*T!"), strings.HasPrefix(rest, "/*m!"):
-		return 4
-	default:
-		return 0
-	}
-}
-
-// scan is a statement cut into tokens, with what the tokens alone tell.
-type scan struct {
-	sql    string
-	tokens []token
-	// opaque tells that where tokens begin and end depends on what the proxy
-	// cannot know: names are then looked for in the bytes.
-	opaque bool
-	// trusted is the number of leading tokens that hold all the same.
-	trusted int
-	// several tells that more follows a semicolon.
-	several bool
-}
-
-// unsafeCharsets have characters whose second byte is a backslash, a quote or a
-// backtick to one who reads bytes.
-var unsafeCharsets = map[string]bool{
-	"big5": true, "cp932": true, "sjis": true, "gbk": true, "gb18030": true, "gb2312": true,
-	"eucjpms": true, "ujis": true, "euckr": true,
-}
-
-// cut lexes sql whole.
-func cut(s Session, sql string) scan {
-	l := newLexer(sql, s.SQLMode)
-	c := scan{sql: sql}
-	limit := len(sql)
-	if unsafeCharsets[s.Charset] {
-		limit = asciiPrefix(sql)
-	}
-	for {
-		t := l.next()
-		if !c.opaque && t.end <= limit && l.executable < 0 && !l.unterminated {
-			c.trusted = len(c.tokens) + 1
-		}
-		if t.kind == endToken {
-			break
-		}
-		if n := len(c.tokens); n > 0 && c.is(n-1, ";") {
-			c.several = true
-		}
-		c.tokens = append(c.tokens, t)
-	}
-	c.trusted = min(c.trusted, len(c.tokens))
-	c.opaque = l.executable >= 0 || l.unterminated || limit < len(sql) || strings.Contains(sql, "/*T")
-	return c
-}
-
-func asciiPrefix(sql string) int {
-	for i := range len(sql) {
-		if sql[i] >= 0x80 {
-			return i
-		}
-	}
-	return len(sql)
-}
-
-func (c *scan) text(i int) string {
-	if i < 0 || i >= len(c.tokens) {
-		return ""
-	}
-	return c.sql[c.tokens[i].start:c.tokens[i].end]
-}
-
-// is tells that token i is the symbol or, without regard to case, the keyword
-// want. A word after a dot is a name, whatever it spells.
-func (c *scan) is(i int, want string) bool {
-	if i < 0 || i >= len(c.tokens) {
-		return false
-	}
-	switch c.tokens[i].kind {
-	case symbolToken:
-		return c.text(i) == want
-	case wordToken:
-		return strings.EqualFold(c.text(i), want) && (i == 0 || c.tokens[i-1].kind != symbolToken || c.text(i-1) != ".")
-	case endToken, quotedToken, stringToken, variableToken:
-	}
-	return false
-}
-
-// keyword is token i in upper case if it is a word that can be trusted, else "".
-func (c *scan) keyword(i int) string {
-	if i >= c.trusted || i >= len(c.tokens) || c.tokens[i].kind != wordToken {
-		return ""
-	}
-	return strings.ToUpper(c.text(i))
-}
-
-// hasWord tells that a keyword occurs as a token from i on.
-func (c *scan) hasWord(i int, word string) bool {
-	for ; i < len(c.tokens); i++ {
-		if c.is(i, word) {
-			return true
-		}
-	}
-	return false
-}
-
-// identifier is the name that token i spells, if it can be one.
-func (c *scan) identifier(i int) (name string, ok bool) {
-	switch c.tokens[i].kind {
-	case wordToken:
-		return c.text(i), true
-	case quotedToken:
-		text := c.text(i)
-		if len(text) < 2 {
-			return "", false
-		}
-		quote := text[:1]
-		return strings.ReplaceAll(text[1:len(text)-1], quote+quote, quote), true
-	case endToken, stringToken, variableToken, symbolToken:
-	}
-	return "", false
 }

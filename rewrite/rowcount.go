@@ -1,82 +1,109 @@
 package rewrite
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
 )
 
-// RestoreRowCount replaces ROW_COUNT() in a SELECT by what it would have been, had
-// the proxy's own COMMIT not come before it. Result columns keep their names. ok
-// is false, and the statement is to be sent as it is, where there is no such call
-// or its place is not certain.
+// RestoreRowCount replaces each ROW_COUNT() of a statement, the first of its
+// packet, by n: what it would have answered, had the proxy's own COMMIT not come
+// before it. Result columns keep their names. ok is false, and the statement is to
+// be sent as it is, where there is no such call or its place is not certain.
 func RestoreRowCount(s Session, sql string, n int64) (text string, ok bool) {
-	c := cut(s, sql)
-	if c.opaque || c.several {
-		return "", false
-	}
-	statements, err := parse(s, sql)
-	if err != nil || len(statements) != 1 {
-		return "", false
-	}
-	sel, isSelect := statements[0].(*ast.SelectStmt)
-	if !isSelect || sel.Fields == nil {
-		return "", false
-	}
-	value := "CAST(" + strconv.FormatInt(n, 10) + " AS SIGNED)"
-	var b strings.Builder
-	copied := 0
-	depth, fieldStart, field, named := 0, 1, 0, false
-	// The select list ends with the first FROM, INTO, LIMIT … outside parentheses;
-	// calls behind it need no name.
-	inList := true
-	for c.is(fieldStart, "DISTINCT") || c.is(fieldStart, "ALL") || c.is(fieldStart, "SQL_CALC_FOUND_ROWS") {
-		fieldStart++
-	}
-	endField := func(end int) {
-		if !inList || field >= len(sel.Fields.Fields) {
-			return
-		}
-		if named && sel.Fields.Fields[field].AsName.O == "" {
-			at := c.tokens[end-1].end
-			name := sql[c.tokens[fieldStart].start:at]
-			b.WriteString(sql[copied:at] + " AS " + quoteName(name))
-			copied = at
-		}
-		field++
-		fieldStart, named = end+1, false
-	}
-	for i := range c.tokens {
-		switch {
-		case c.is(i, "ROW_COUNT") && c.is(i+1, "(") && c.is(i+2, ")"):
-			b.WriteString(sql[copied:c.tokens[i].start] + value)
-			copied = c.tokens[i+2].end
-			named, ok = true, true
-		case c.is(i, "("):
-			depth++
-		case c.is(i, ")"):
-			depth--
-		case depth == 0 && c.is(i, ","):
-			endField(i)
-		case depth == 0 && inList && i > 0 && endsList(&c, i):
-			endField(i)
-			inList = false
+	tokens, certain := lex(s, sql)
+	p := piece{sql, tokens}
+	for i := range p.tokens {
+		if p.symbol(i, ';') {
+			p.tokens = p.tokens[:i]
+			break
 		}
 	}
-	if inList {
-		endField(c.lastToken() + 1)
+	var edits []edit
+	value := "(CAST(" + strconv.FormatInt(n, 10) + " AS SIGNED))"
+	for i := range p.tokens {
+		if p.is(i, "ROW_COUNT") && p.symbol(i+1, '(') && p.symbol(i+2, ')') {
+			edits = append(edits, edit{p.tokens[i].start, p.tokens[i+2].end, value})
+		}
 	}
-	b.WriteString(sql[copied:])
-	return b.String(), ok
+	if len(edits) == 0 || !certain {
+		return "", false
+	}
+	blanked, ok := blank(p)
+	if !ok {
+		return "", false
+	}
+	statement, err := parse(s, blanked)
+	if err != nil {
+		return "", false
+	}
+	f := fieldNames{piece: p, calls: edits}
+	statement.Accept(&f)
+	if f.tooLong {
+		return "", false
+	}
+	return apply(sql, append(edits, f.names...)), true
 }
 
-// endsList tells that token i begins a clause behind the select list.
-func endsList(c *scan, i int) bool {
-	for _, word := range []string{"FROM", "INTO", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "PROCEDURE", "FOR", "LOCK", "UNION", "WINDOW"} {
-		if c.is(i, word) {
-			return true
+// edit replaces the bytes from start to end by text.
+type edit struct {
+	start, end int
+	text       string
+}
+
+// apply makes edits, which do not overlap. Those at one place keep their order.
+func apply(sql string, edits []edit) string {
+	slices.SortStableFunc(edits, func(a, b edit) int { return a.end - b.end })
+	var b strings.Builder
+	copied := 0
+	for _, e := range edits {
+		b.WriteString(sql[copied:e.start])
+		b.WriteString(e.text)
+		copied = e.end
+	}
+	b.WriteString(sql[copied:])
+	return b.String()
+}
+
+// maxColumnName is how many characters a column's alias may have (manual:
+// "Identifier Names").
+const maxColumnName = 256
+
+// fieldNames collects an alias for each select item without one that has a call
+// within: the item's own text, which is what the server names it by.
+type fieldNames struct {
+	piece   piece
+	calls   []edit
+	names   []edit
+	tooLong bool
+}
+
+func (f *fieldNames) Enter(n ast.Node) (ast.Node, bool) { return n, false }
+
+// Leave sees inner items before the items that they are in, so that aliases which
+// end at one place come in the right order.
+func (f *fieldNames) Leave(n ast.Node) (ast.Node, bool) {
+	field, ok := n.(*ast.SelectField)
+	if !ok || field.Expr == nil || field.AsName.O != "" {
+		return n, true
+	}
+	// Blanked text begins with the piece's first token.
+	start := f.piece.tokens[0].start + field.Offset
+	limit := start + len(field.Text())
+	end := start
+	for _, t := range f.piece.tokens {
+		if t.start >= start && t.end <= limit {
+			end = t.end
 		}
 	}
-	return c.is(i, ";")
+	called := slices.ContainsFunc(f.calls, func(c edit) bool { return c.start >= start && c.end <= end })
+	if !called {
+		return n, true
+	}
+	name := f.piece.sql[start:end]
+	f.tooLong = f.tooLong || len(name) > maxColumnName
+	f.names = append(f.names, edit{end, end, " AS " + quoteName(name)})
+	return n, true
 }

@@ -58,10 +58,14 @@ type Rules struct {
 	lease        Table
 	leaseColumns map[string]bool // in lower case
 	rules        []Rule
-	// mentions are the words without which a statement is passed unread.
+	guards       map[string]guard // by lease
+	// mentions are the words without which a statement is passed unread, and
+	// hidden are those of them that are no table's name.
 	mentions matcher
-	// always tells that a protected name is not ASCII: its bytes depend on the
-	// client's character set, so that every statement is read.
+	hidden   matcher
+	// always tells that a protected name's bytes in a statement are not certain:
+	// it is not ASCII, or is doubled in parts where it is quoted. Every statement
+	// is then read.
 	always bool
 }
 
@@ -88,8 +92,10 @@ func NewRules(leaseTable Table, rules []Rule, leaseColumns []string) (*Rules, er
 	if err := validTable("lease table", leaseTable); err != nil {
 		return nil, err
 	}
+	r.guards = make(map[string]guard)
 	seen := make(map[Table]bool)
-	words := []string{leaseTable.Name, "prepare", "immediate", "drop"}
+	words := []string{leaseTable.Name}
+	r.always = uncertain(leaseTable.Name)
 	for _, rule := range rules {
 		if err := r.validRule(rule); err != nil {
 			return nil, err
@@ -99,10 +105,25 @@ func NewRules(leaseTable Table, rules []Rule, leaseColumns []string) (*Rules, er
 		}
 		seen[rule.Table] = true
 		words = append(words, rule.Table.Name)
-		r.always = r.always || asciiPrefix(rule.Table.Name) < len(rule.Table.Name)
+		r.always = r.always || uncertain(rule.Table.Name)
+		g, err := r.newGuard(rule.Lease)
+		if err != nil {
+			return nil, err
+		}
+		r.guards[rule.Lease] = g
 	}
-	r.mentions = newMatcher(words...)
+	r.hidden = newMatcher(hiddenWords...)
+	r.mentions = newMatcher(append(words, hiddenWords...)...)
 	return r, nil
+}
+
+// hiddenWords are of statements that may write a table which they do not name:
+// they build statements from text, drop a whole schema, or apply events.
+var hiddenWords = []string{"prepare", "immediate", "database", "schema", "binlog"}
+
+// uncertain tells that a name may be spelled with other bytes.
+func uncertain(name string) bool {
+	return asciiPrefix(name) < len(name) || strings.ContainsAny(name, "`\"")
 }
 
 func (r *Rules) validRule(rule Rule) error {
@@ -141,11 +162,32 @@ func equalTables(a, b Table) bool {
 }
 
 // Mentions is the quick path: false only if the statement surely writes no
-// protected table directly. It looks for the names of the protected tables and
-// of the lease table in the bytes, and for what builds statements from text
-// (PREPARE, EXECUTE IMMEDIATE) or drops what it does not name (DROP DATABASE).
+// protected table directly. It looks for the names of the protected tables and of
+// the lease table in the bytes, and for what writes without naming: PREPARE,
+// EXECUTE IMMEDIATE, DROP DATABASE, BINLOG. It allocates nothing.
 func (r *Rules) Mentions(sql []byte) bool {
-	return r.always || r.mentions.in(sql)
+	return r.always || r.mentions.in(sql) || hidesLetters(sql)
+}
+
+// hidesLetters tells that a character may be among the bytes that servers which
+// fold the case of table names take for an ASCII letter: the Kelvin sign is a k
+// and the dotted capital I an i (measured), in UTF-8 or latin5.
+func hidesLetters(sql []byte) bool {
+	for i, c := range sql {
+		switch c {
+		case 0xdd:
+			return true
+		case 0xc4:
+			if i+1 < len(sql) && sql[i+1] == 0xb0 {
+				return true
+			}
+		case 0xe2:
+			if i+2 < len(sql) && sql[i+1] == 0x84 && sql[i+2] == 0xaa {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // AnyEnforced tells that some rule rejects writes.
