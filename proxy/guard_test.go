@@ -154,7 +154,7 @@ func TestRaces(t *testing.T) {
 
 func raceOnRowLock(t *testing.T, isolation, write, block string) {
 	f := setup(t)
-	a := f.acquire(time.Second)
+	a := f.acquire(2 * time.Second)
 	worker := f.worker(a)
 	worker.exec("SET SESSION TRANSACTION ISOLATION LEVEL " + isolation)
 

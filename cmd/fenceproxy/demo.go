@@ -45,7 +45,7 @@ Exits 0 when the story ended so, and 1 otherwise.`,
 
 const (
 	demoLease = "admin:reconciliation"
-	demoTTL   = time.Second
+	demoTTL   = 2 * time.Second
 	demoTable = "app.fenced_job_leases"
 	demoRow   = "SELECT status, finished_by, total FROM reconciliation_runs WHERE run_id = 42"
 )

@@ -113,8 +113,13 @@ func (s *stage) startRun(t *testing.T, config string, program []string, flags ..
 	}
 	_ = write.Close()
 	t.Cleanup(func() {
-		_ = r.cmd.Process.Kill()
-		_ = r.cmd.Wait()
+		// Whatever it started, stopped or not: Wait waits for their stderr too.
+		if r.cmd.ProcessState == nil {
+			for _, pid := range r.processes() {
+				_ = unix.Kill(pid, unix.SIGKILL)
+			}
+			_ = r.cmd.Wait()
+		}
 		_ = read.Close()
 	})
 	return r
@@ -154,43 +159,23 @@ func (r *supervised) wantStatus(want int) {
 
 // processes are fenceproxy run and all that it started.
 func (r *supervised) processes() []int {
-	r.t.Helper()
 	found := []int{r.cmd.Process.Pid}
 	for i := 0; i < len(found); i++ {
-		children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", found[i], found[i]))
-		if err == nil {
-			for f := range strings.FieldsSeq(string(children)) {
-				pid, err := strconv.Atoi(f)
-				if err != nil {
-					r.t.Fatal(err)
-				}
-				found = append(found, pid)
-			}
-		}
-		// A thread other than the first may have forked.
-		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", found[i]))
-		for _, task := range tasks {
-			children, err := os.ReadFile(task)
+		// Any thread may have forked.
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", found[i]))
+		for _, thread := range threads {
+			children, err := os.ReadFile(thread)
 			if err != nil {
-				continue
+				continue // it has ended
 			}
-			for f := range strings.FieldsSeq(string(children)) {
-				if pid, err := strconv.Atoi(f); err == nil && !contains(found, pid) {
+			for child := range strings.FieldsSeq(string(children)) {
+				if pid, err := strconv.Atoi(child); err == nil {
 					found = append(found, pid)
 				}
 			}
 		}
 	}
 	return found
-}
-
-func contains(pids []int, pid int) bool {
-	for _, p := range pids {
-		if p == pid {
-			return true
-		}
-	}
-	return false
 }
 
 func (r *supervised) signal(sig syscall.Signal) {
@@ -221,7 +206,7 @@ func TestProgramsThatKnowNothingOfLeases(t *testing.T) {
 				}
 				return append(p, who)
 			}
-			first := s.startRun(t, config, with("A"), "--ttl", "1s")
+			first := s.startRun(t, config, with("A"), "--ttl", "3s")
 			if got := first.line(); got != "wrote" {
 				t.Fatalf("A said %q", got)
 			}
@@ -235,6 +220,7 @@ func TestProgramsThatKnowNothingOfLeases(t *testing.T) {
 				t.Errorf("the second said %q", second.stderr.String())
 			}
 
+			all := first.processes()
 			first.signal(syscall.SIGSTOP)
 			third := s.startRun(t, config, with("B"), "--wait", "1m", "--ttl", "1m")
 			if got := third.line(); got != "wrote" {
@@ -252,8 +238,10 @@ func TestProgramsThatKnowNothingOfLeases(t *testing.T) {
 			if by := s.finishedBy(t); by != "B late" {
 				t.Errorf("finished by %q in the end", by)
 			}
-			if pids := first.processes(); len(pids) > 1 {
-				t.Errorf("processes are left: %v", pids)
+			for _, pid := range all {
+				if unix.Kill(pid, 0) == nil {
+					t.Errorf("process %d of %v is left", pid, all)
+				}
 			}
 		})
 	}

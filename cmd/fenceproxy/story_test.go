@@ -100,7 +100,7 @@ func TestTheLateWriteIsRejectedForUnmodifiedClients(t *testing.T) {
 	for name, client := range clients {
 		t.Run(name, func(t *testing.T) {
 			s.must(t, "UPDATE app.reconciliation_runs SET finished_by = NULL WHERE run_id = 42")
-			a, err := s.leases.Acquire(t.Context(), demoLease, time.Second)
+			a, err := s.leases.Acquire(t.Context(), demoLease, 3*time.Second)
 			if err != nil {
 				t.Fatal(err)
 			}
