@@ -50,13 +50,24 @@ write "$1 late" && echo landed
 `
 )
 
-// buildProgram builds the fenceproxy binary once for the tests that run it.
-var buildProgram = sync.OnceValues(func() (string, error) {
+// programDir is where buildProgram puts the program.
+var programDir string
+
+func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "fenceproxy-test-")
 	if err != nil {
-		return "", err
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
-	path := filepath.Join(dir, "fenceproxy")
+	programDir = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// buildProgram builds the fenceproxy binary once for the tests that run it.
+var buildProgram = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(programDir, "fenceproxy")
 	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
