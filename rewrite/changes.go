@@ -1,6 +1,10 @@
 package rewrite
 
-import "unsafe"
+import (
+	"bytes"
+	"strings"
+	"unsafe"
+)
 
 // follows are first words of statements that change none of the session's facts
 // unless they name a variable of the identity.
@@ -21,7 +25,6 @@ const longestFollows = 10
 var (
 	readingWords = newMatcher("sql_mode", "names", "char", "statement", "/*")
 	factWords    = newMatcher("sql_mode", "names", "char", "statement", "/*", "timestamp", "fence_")
-	identityWord = newMatcher("fence_")
 	schemaWords  = newMatcher("database", "schema")
 	compoundWord = newMatcher("not", "fence_")
 )
@@ -40,7 +43,7 @@ func MayChangeFacts(sql []byte) bool {
 			return true
 		case t.kind == symbolToken && text[t.start] == '(':
 		case t.kind == wordToken:
-			return changedBy(sql[t.start:t.end], sql) || several(text) || quotedVariable(sql) || identityWord.in(sql)
+			return changedBy(sql[t.start:t.end], sql) || several(text) || namesIdentity(sql)
 		default:
 			return t.kind != endToken
 		}
@@ -69,15 +72,22 @@ func changedBy(first, sql []byte) bool {
 	}
 }
 
-// quotedVariable tells that a variable's name may be quoted as a string, in which
-// escapes could spell any name.
-func quotedVariable(sql []byte) bool {
-	for i := range len(sql) - 1 {
-		if sql[i] == '@' && (sql[i+1] == '\'' || sql[i+1] == '"') {
+// namesIdentity tells that a text may name a variable of the identity: by its name,
+// or in the quotes of a string, in which escapes could spell any name.
+func namesIdentity(sql []byte) bool {
+	for rest := sql; ; {
+		i := bytes.IndexByte(rest, '@')
+		if i < 0 {
+			return false
+		}
+		rest = rest[i+1:]
+		if len(rest) > 0 && (rest[0] == '\'' || rest[0] == '"') {
+			return true
+		}
+		if hasPrefixFold(bytes.TrimPrefix(rest, []byte("`")), "fence_") {
 			return true
 		}
 	}
-	return false
 }
 
 // several tells that a text may have an executable comment or more than one
@@ -97,19 +107,8 @@ func several(text string) bool {
 // suspicious tells that it takes a lexer to know: a semicolon with something
 // behind it, or what begins an executable comment.
 func suspicious(text string) bool {
-	for i := range len(text) {
-		switch text[i] {
-		case ';':
-			if i+1 < len(text) {
-				return true
-			}
-		case '!':
-			if i > 0 && (text[i-1] == '*' || text[i-1] == 'M') {
-				return true
-			}
-		}
-	}
-	return false
+	semicolon := strings.IndexByte(text, ';')
+	return semicolon >= 0 && semicolon+1 < len(text) || strings.Contains(text, "/*!") || strings.Contains(text, "/*M!")
 }
 
 func severalIn(text string, mode SQLMode) bool {

@@ -108,7 +108,11 @@ func (f *found) merge(other found) {
 
 // namedInBytes finds the rules whose table's name occurs anywhere.
 func (j *judge) namedInBytes() found {
-	text := foldName(j.scan.sql)
+	text := j.scan.sql
+	if j.session.Charset == "latin5" {
+		text = strings.ReplaceAll(text, string([]byte{dottedILatin}), "i")
+	}
+	text = foldName(text)
 	var f found
 	for _, rule := range j.rules {
 		if strings.Contains(text, foldName(rule.Table.Name)) {

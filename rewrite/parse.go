@@ -110,7 +110,7 @@ func blank(p piece) (text string, ok bool) {
 	return string(out), true
 }
 
-// blankString writes 'a', or ” for an empty string. The digits of x'1F' and b'01'
+// blankString writes 'a', or two quotes for an empty string. The digits of x'1F' and b'01'
 // stay: they are no other characters.
 func (p piece) blankString(i int, to []byte) bool {
 	text := p.text(i)

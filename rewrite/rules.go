@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -169,25 +170,17 @@ func (r *Rules) Mentions(sql []byte) bool {
 	return r.always || r.mentions.in(sql) || hidesLetters(sql)
 }
 
-// hidesLetters tells that a character may be among the bytes that servers which
-// fold the case of table names take for an ASCII letter: the Kelvin sign is a k
-// and the dotted capital I an i (measured), in UTF-8 or latin5.
+// The characters that servers which fold the case of table names take for an ASCII
+// letter (measured): the Kelvin sign is a k, and the dotted capital I an i.
+var (
+	kelvinSign   = []byte("\u212a")
+	dottedI      = []byte("\u0130")
+	dottedILatin = byte(0xdd) // in latin5
+)
+
+// hidesLetters tells that one of these characters may be among the bytes.
 func hidesLetters(sql []byte) bool {
-	for i, c := range sql {
-		switch c {
-		case 0xdd:
-			return true
-		case 0xc4:
-			if i+1 < len(sql) && sql[i+1] == 0xb0 {
-				return true
-			}
-		case 0xe2:
-			if i+2 < len(sql) && sql[i+1] == 0x84 && sql[i+2] == 0xaa {
-				return true
-			}
-		}
-	}
-	return false
+	return bytes.IndexByte(sql, dottedILatin) >= 0 || bytes.Contains(sql, dottedI) || bytes.Contains(sql, kelvinSign)
 }
 
 // AnyEnforced tells that some rule rejects writes.

@@ -77,7 +77,7 @@ func (p piece) insertExists(from int, hasWhere bool, guard string) (text string,
 // what was measured on MariaDB 10.11 to differ is left to EXISTS, which never did:
 //
 //   - NULL for a NOT NULL column is error 1048 in a single-table UPDATE, and
-//     silently 0 or ” in a multi-table UPDATE of several rows, in strict mode too;
+//     silently 0 or empty in a multi-table UPDATE of several rows, in strict mode too;
 //     so every value that may be NULL counts: columns, functions, placeholders;
 //   - a later assignment reads the old value of an earlier one;
 //   - ORDER BY and LIMIT are allowed by one server only; IGNORE counts differently.
