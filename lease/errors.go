@@ -7,7 +7,8 @@ import (
 
 // The kinds of failure, for errors.Is. Errors that know more wrap them.
 var (
-	// ErrHeld: another holds the lease (*HeldError).
+	// ErrHeld: another holds the lease (*HeldError, unless it changed hands while
+	// it was tried).
 	ErrHeld = errors.New("lease is held")
 	// ErrLost: the lease has another owner or token by now (*LostError).
 	ErrLost = errors.New("lease is lost")
@@ -27,9 +28,14 @@ var (
 )
 
 // HeldError says who holds the lease, and for how long by the database's clock.
+// The time is not positive where the lease has expired, but a transaction with
+// the holder's guard is still open and has its row locked.
 type HeldError struct{ Info }
 
 func (e *HeldError) Error() string {
+	if !e.Held() {
+		return fmt.Sprintf("lease '%s' of %s (token %d) has expired, but an open transaction still has its row locked", e.Name, e.Owner, e.Token)
+	}
 	return fmt.Sprintf("lease '%s' is held by %s (token %d) for another %.3f s", e.Name, e.Owner, e.Token, e.SecondsLeft)
 }
 

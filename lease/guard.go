@@ -13,7 +13,9 @@ type Guard struct {
 // Guard renders c against the store's table.
 func (s *Store) Guard(c Claim) Guard { return Guard{table: s.table, claim: c} }
 
-const guardCondition = "__fence.lease_name = ? AND __fence.owner_token = ? AND __fence.fence_token = ? AND __fence.leased_until > CURRENT_TIMESTAMP(3)"
+// guardCondition runs in the program's own session: see clock.go for why it does
+// not say leased_until > CURRENT_TIMESTAMP(3).
+const guardCondition = "__fence.lease_name = ? AND __fence.owner_token = ? AND __fence.fence_token = ? AND UNIX_TIMESTAMP(__fence.leased_until) > @@timestamp"
 
 // Join is for an UPDATE of one table, between the table and SET:
 //

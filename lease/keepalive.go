@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -13,8 +14,10 @@ const (
 	// Local trust ends a tenth of the TTL before the lease can have expired:
 	// time for a program to stop.
 	marginsPerTTL = 10
-	// retriesPerTTL is how often a renewal that failed is tried again.
+	// retriesPerTTL is how often a renewal that failed is tried again, but with a
+	// long TTL at least every longestRetry.
 	retriesPerTTL = 20
+	longestRetry  = 10 * time.Second
 )
 
 // KeepAlive renews l at a third of its TTL until ctx ends or stop is called. The
@@ -23,16 +26,23 @@ const (
 // ErrUnconfirmed a tenth of the TTL before the lease could expire unrenewed,
 // counted on the local monotonic clock from the start of the attempt that
 // confirmed it last. The database is the authority; the local clock can only end
-// the context sooner.
+// the context sooner. A program that was suspended finds it ended when it goes
+// on, or soon after: only the guard of a write is never too late.
+//
+// A renewal needs a connection of the Store's pool, and waits for transactions
+// that the lease guards: they must be shorter than half the TTL.
 //
 // stop waits until no renewal is under way. It does not release the lease.
 func (s *Store) KeepAlive(ctx context.Context, l *Lease) (alive context.Context, stop func()) {
 	alive, cancel := context.WithCancelCause(ctx)
-	k := &keeper{store: s, claim: l.Claim, ttl: l.TTL, deadline: l.deadline}
+	k := &keeper{store: s, claim: l.Claim, ttl: l.TTL}
+	// Apart from the renewals: one that hangs must not keep trust alive.
+	k.watch = time.AfterFunc(k.trustLeft(l.deadline), func() { cancel(k.unconfirmed()) })
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		cancel(k.keep(alive))
+		defer k.watch.Stop()
+		cancel(k.keep(alive, l.deadline))
 	}()
 	return alive, func() {
 		cancel(context.Canceled)
@@ -41,16 +51,24 @@ func (s *Store) KeepAlive(ctx context.Context, l *Lease) (alive context.Context,
 }
 
 type keeper struct {
-	store    *Store
-	claim    Claim
-	ttl      time.Duration
-	deadline time.Time // when the lease can have expired
-	failure  error     // of the latest renewal
+	store *Store
+	claim Claim
+	ttl   time.Duration
+	watch *time.Timer // ends trust
+
+	mu      sync.Mutex
+	failure error // of the latest renewal
 }
 
-// keep renews until the lease is lost, and returns why.
-func (k *keeper) keep(ctx context.Context) error {
-	timer := time.NewTimer(k.ttl / renewalsPerTTL)
+// trustLeft is how long a lease that can expire at deadline is to be trusted.
+func (k *keeper) trustLeft(deadline time.Time) time.Duration {
+	return time.Until(deadline) - k.ttl/marginsPerTTL
+}
+
+// keep renews until the lease is lost or ctx ends, and returns why.
+func (k *keeper) keep(ctx context.Context, deadline time.Time) error {
+	// Counted from when the lease was confirmed, however long ago that was.
+	timer := time.NewTimer(time.Until(deadline) - k.ttl + k.ttl/renewalsPerTTL)
 	defer timer.Stop()
 	for {
 		select {
@@ -58,44 +76,33 @@ func (k *keeper) keep(ctx context.Context) error {
 			return context.Cause(ctx)
 		case <-timer.C:
 		}
-		trust := k.deadline.Add(-k.ttl / marginsPerTTL)
-		if !time.Now().Before(trust) {
-			return k.unconfirmed()
-		}
-		if err := k.renew(ctx, trust); err != nil {
+		start := time.Now()
+		_, err := k.store.Renew(ctx, k.claim, k.ttl)
+		switch {
+		case err == nil:
+			k.watch.Reset(k.trustLeft(start.Add(k.ttl)))
+			timer.Reset(time.Until(start.Add(k.ttl / renewalsPerTTL)))
+		case errors.Is(err, ErrLost), errors.Is(err, ErrExpired), errors.Is(err, ErrNoLease):
 			return err
+		default:
+			timer.Reset(min(k.ttl/retriesPerTTL, longestRetry))
 		}
-		pause := k.ttl / renewalsPerTTL
-		if k.failure != nil {
-			pause = min(k.ttl/retriesPerTTL, time.Until(k.deadline.Add(-k.ttl/marginsPerTTL)))
-		}
-		timer.Reset(pause)
+		k.setFailure(err)
 	}
 }
 
-// renew tries once, until trust ends. Its error is final; one that may pass is
-// kept in failure.
-func (k *keeper) renew(ctx context.Context, trust time.Time) error {
-	attempt, cancel := context.WithDeadline(ctx, trust)
-	defer cancel()
-	start := time.Now()
-	_, err := k.store.Renew(attempt, k.claim, k.ttl)
+func (k *keeper) setFailure(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.failure = err
-	switch {
-	case err == nil:
-		k.deadline = start.Add(k.ttl)
-		return nil
-	case errors.Is(err, ErrLost), errors.Is(err, ErrExpired), errors.Is(err, ErrNoLease):
-		return err
-	default:
-		return nil
-	}
 }
 
 func (k *keeper) unconfirmed() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if k.failure == nil {
-		// This process did not run for that long.
-		return fmt.Errorf("%w: '%s' was not renewed in time", ErrUnconfirmed, k.claim.Name)
+		// The renewal hangs, or this process did not run for that long.
+		return fmt.Errorf("%w: '%s': no answer to a renewal in time", ErrUnconfirmed, k.claim.Name)
 	}
 	return fmt.Errorf("%w: '%s': %w", ErrUnconfirmed, k.claim.Name, k.failure)
 }

@@ -2,11 +2,13 @@ package lease
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"time"
 )
 
-// holds is the condition that a claim is current, for three arguments.
+// holds is the condition that a claim is current, for three arguments, in a
+// session whose time zone is UTC.
 const holds = " WHERE lease_name = ? AND owner_token = ? AND fence_token = ? AND leased_until > CURRENT_TIMESTAMP(3)"
 
 // Renew extends the claim's lease to ttl from now, rounded down to milliseconds,
@@ -40,15 +42,19 @@ func (s *Store) Release(ctx context.Context, c Claim) error {
 
 // change updates the claim's row if the claim is current.
 func (s *Store) change(ctx context.Context, verb, set string, c Claim, args ...any) error {
-	result, err := s.write(ctx, "UPDATE "+s.table+" SET "+set+holds, append(args, c.Name, c.Owner, c.Token)...)
+	var changed int64
+	err := s.in(ctx, utc, func(conn *sql.Conn) error {
+		result, err := conn.ExecContext(ctx, "UPDATE "+s.table+" SET "+set+holds, append(args, c.Name, c.Owner, c.Token)...)
+		if err != nil {
+			return err
+		}
+		changed, err = result.RowsAffected()
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("%s lease '%s': %w", verb, c.Name, err)
 	}
-	n, err := result.RowsAffected()
-	if err != nil {
-		return fmt.Errorf("%s lease '%s': %w", verb, c.Name, err)
-	}
-	if n > 0 {
+	if changed > 0 {
 		return nil
 	}
 	f, err := s.Check(ctx, c)

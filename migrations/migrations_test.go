@@ -1,11 +1,15 @@
 package migrations_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fenceproxy/fenceproxy/internal/dbtest"
 	"github.com/fenceproxy/fenceproxy/migrations"
@@ -13,13 +17,28 @@ import (
 
 const table = "app.fenced_job_leases"
 
-func open(t *testing.T, dsn string) *sql.DB {
-	t.Helper()
-	db, err := sql.Open("mysql", dsn)
-	if err != nil {
-		t.Fatal(err)
+// server is shared by the tests; each begins with an empty schema app.
+var server *dbtest.Server
+
+func TestMain(m *testing.M) {
+	var err error
+	if server, err = dbtest.Start(context.Background(), dbtest.Options{}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
-	t.Cleanup(func() { _ = db.Close() })
+	code := m.Run()
+	if err := server.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// emptySchema makes the schema app anew.
+func emptySchema(t *testing.T) *sql.DB {
+	t.Helper()
+	db := server.Open(t, "")
+	exec(t, db, "DROP DATABASE IF EXISTS app", "CREATE DATABASE app")
 	return db
 }
 
@@ -42,8 +61,6 @@ func definition(t *testing.T, db *sql.DB) string {
 }
 
 func TestUpMakesTheTableOnceWhateverTheSessionIsSetTo(t *testing.T) {
-	server := dbtest.New(t)
-	root := open(t, server.DSN(""))
 	first := ""
 	for _, settings := range []string{
 		"sql_mode=''",
@@ -52,13 +69,14 @@ func TestUpMakesTheTableOnceWhateverTheSessionIsSetTo(t *testing.T) {
 		"sql_mode='ORACLE'",
 		"explicit_defaults_for_timestamp=0",
 	} {
-		exec(t, root, "DROP DATABASE IF EXISTS app", "CREATE DATABASE app")
+		root := emptySchema(t)
 		parameters := ""
 		for s := range strings.SplitSeq(settings, "&") {
 			name, value, _ := strings.Cut(s, "=")
 			parameters += "&" + name + "=" + url.QueryEscape(value)
 		}
-		db := open(t, server.DSN("")+"?"+parameters[1:])
+		db := server.Open(t, "?"+parameters[1:])
+		db.SetMaxOpenConns(1)
 		applied, err := migrations.Up(t.Context(), db, table)
 		if err != nil || len(applied) != 1 || applied[0].Version != 1 {
 			t.Fatalf("%s: applied %v, %v", settings, applied, err)
@@ -82,26 +100,128 @@ func TestUpMakesTheTableOnceWhateverTheSessionIsSetTo(t *testing.T) {
 	}
 }
 
-func TestStatusTellsWhatIsPending(t *testing.T) {
-	server := dbtest.New(t)
-	db := open(t, server.DSN(""))
-	exec(t, db, "CREATE DATABASE app")
-	before, err := migrations.Status(t.Context(), db, table)
+func TestStatusTellsWhatIsPendingAndMakesNothing(t *testing.T) {
+	root := emptySchema(t)
+	before, err := migrations.Status(t.Context(), root, table)
 	if err != nil || len(before) != 1 || !before[0].AppliedAt.IsZero() || before[0].Name != "lease_table" {
 		t.Errorf("before: %v, %v", before, err)
 	}
-	if _, err := migrations.Up(t.Context(), open(t, server.DSN("")+"?parseTime=true"), table); err != nil {
+	if n := tables(t, root); n != 0 {
+		t.Errorf("asking made %d tables", n)
+	}
+	start := time.Now()
+	if err := up(t, root); err != nil {
 		t.Fatal(err)
 	}
-	after, err := migrations.Status(t.Context(), open(t, server.DSN("")+"?parseTime=true"), table)
-	if err != nil || after[0].AppliedAt.IsZero() {
-		t.Errorf("after: %v, %v", after, err)
+	for _, parameters := range []string{"", "?parseTime=true&loc=Asia%2FTokyo", "?time_zone=%27-11:00%27"} {
+		after, err := migrations.Status(t.Context(), server.Open(t, parameters), table)
+		if err != nil || len(after) != 1 {
+			t.Fatalf("after, with %q: %v, %v", parameters, after, err)
+		}
+		if ago := after[0].AppliedAt.Sub(start); ago < -2*time.Second || ago > time.Minute {
+			t.Errorf("with %q: applied at %v, want about %v", parameters, after[0].AppliedAt, start)
+		}
+	}
+}
+
+func tables(t *testing.T, db *sql.DB) (n int) {
+	t.Helper()
+	if err := db.QueryRow("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'app'").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestAForeignTableIsLeftAloneAndCanMakeWay(t *testing.T) {
+	db := emptySchema(t)
+	exec(t, db, "CREATE TABLE "+table+" (id INT PRIMARY KEY)")
+	var foreign *migrations.TableError
+	if err := up(t, db); !errors.As(err, &foreign) {
+		t.Fatalf("got %v, want the differences", err)
+	}
+	if n := tables(t, db); n != 1 {
+		t.Errorf("%d tables in the schema, want the foreign one alone", n)
+	}
+	exec(t, db, "RENAME TABLE "+table+" TO app.theirs")
+	if err := up(t, db); err != nil {
+		t.Errorf("after it was renamed: %v", err)
+	}
+}
+
+func TestATableMadeByHandIsAdopted(t *testing.T) {
+	db := emptySchema(t)
+	if err := up(t, db); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, db, "DROP TABLE "+table+"_version")
+	if err := up(t, db); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestALeaseTableThatWasDroppedIsNotMadeAgainInSilence(t *testing.T) {
+	db := emptySchema(t)
+	if err := up(t, db); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, db, "DROP TABLE "+table)
+	err := up(t, db)
+	if !errors.Is(err, migrations.ErrMissing) || !strings.Contains(err.Error(), "drop `app`.`fenced_job_leases_version` and migrate again") {
+		t.Fatalf("got %v, want what to do", err)
+	}
+	exec(t, db, "DROP TABLE "+table+"_version")
+	if err := up(t, db); err != nil {
+		t.Errorf("after what it says: %v", err)
+	}
+}
+
+func TestProgramsThatMigrateAtOnceTakeTurns(t *testing.T) {
+	for range 5 {
+		db := emptySchema(t)
+		done := make(chan int)
+		const programs = 8
+		for range programs {
+			go func() {
+				applied, err := migrations.Up(t.Context(), db, table)
+				if err != nil {
+					t.Error(err)
+				}
+				done <- len(applied)
+			}()
+		}
+		applied := 0
+		for range programs {
+			applied += <-done
+		}
+		if applied != 1 {
+			t.Errorf("the migration was applied %d times", applied)
+		}
+	}
+}
+
+// The first attempt ended between two of its statements.
+func TestUpCompletesWhatWasInterrupted(t *testing.T) {
+	for _, undo := range [][]string{
+		{"DELETE FROM " + table + "_version", "DROP TABLE " + table},
+		{"DELETE FROM " + table + "_version WHERE version_id = 1", "DROP TABLE " + table},
+		{"DELETE FROM " + table + "_version WHERE version_id = 1"},
+	} {
+		db := emptySchema(t)
+		if err := up(t, db); err != nil {
+			t.Fatal(err)
+		}
+		exec(t, db, undo...)
+		if err := up(t, db); err != nil {
+			t.Errorf("after %q: %v", undo, err)
+		}
+		status, err := migrations.Status(t.Context(), db, table)
+		if err != nil || len(status) != 1 || status[0].AppliedAt.IsZero() {
+			t.Errorf("after %q: status %v, %v", undo, status, err)
+		}
 	}
 }
 
 func TestAForeignTableOfThatNameIsDescribed(t *testing.T) {
-	server := dbtest.New(t)
-	db := open(t, server.DSN(""))
 	for _, tt := range []struct {
 		name, change string
 		want         []string
@@ -109,14 +229,15 @@ func TestAForeignTableOfThatNameIsDescribed(t *testing.T) {
 		{"column missing", "ALTER TABLE app.fenced_job_leases DROP COLUMN fence_token", []string{"column fence_token is missing, want bigint unsigned"}},
 		{"other type", "ALTER TABLE app.fenced_job_leases MODIFY fence_token INT NOT NULL", []string{"column fence_token is int(11), want bigint unsigned"}},
 		{"other collation", "ALTER TABLE app.fenced_job_leases MODIFY owner_token VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci NOT NULL", []string{"owner_token has the collation utf8mb4_general_ci, want utf8mb4_bin"}},
-		{"nullable", "ALTER TABLE app.fenced_job_leases MODIFY leased_until TIMESTAMP(3) NULL", []string{"column leased_until may be NULL"}},
+		{"nullable", "ALTER TABLE app.fenced_job_leases MODIFY leased_until TIMESTAMP(3) NULL", []string{"column leased_until: nullable is YES, want NO"}},
+		{"not nullable", "ALTER TABLE app.fenced_job_leases MODIFY metadata VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL", []string{"column metadata: nullable is NO, want YES"}},
 		{"on update", "ALTER TABLE app.fenced_job_leases MODIFY leased_until TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3)", []string{"leased_until has ON UPDATE"}},
 		{"no primary key", "ALTER TABLE app.fenced_job_leases DROP PRIMARY KEY", []string{"its primary key is (), want (lease_name)"}},
 		{"other engine", "ALTER TABLE app.fenced_job_leases ENGINE=MyISAM", []string{"its engine is MyISAM, want InnoDB"}},
 		{"everything", "CREATE OR REPLACE TABLE app.fenced_job_leases (id INT PRIMARY KEY) ENGINE=Aria", []string{"lease_name is missing", "leased_until is missing", "primary key is (id)", "engine is Aria"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			exec(t, db, "DROP DATABASE IF EXISTS app", "CREATE DATABASE app")
+			db := emptySchema(t)
 			if _, err := migrations.Up(t.Context(), db, table); err != nil {
 				t.Fatal(err)
 			}
@@ -143,9 +264,7 @@ func up(t *testing.T, db *sql.DB) error {
 }
 
 func TestFurtherColumnsAreATeamsOwn(t *testing.T) {
-	server := dbtest.New(t)
-	db := open(t, server.DSN(""))
-	exec(t, db, "CREATE DATABASE app")
+	db := emptySchema(t)
 	if err := up(t, db); err != nil {
 		t.Fatal(err)
 	}
@@ -155,11 +274,10 @@ func TestFurtherColumnsAreATeamsOwn(t *testing.T) {
 	}
 }
 
-func TestTwoLeaseTablesInOneSchema(t *testing.T) {
-	server := dbtest.New(t)
-	db := open(t, server.DSN(""))
-	exec(t, db, "CREATE DATABASE app")
-	for _, name := range []string{"app.one", "app.two"} {
+func TestSeveralLeaseTablesAndNamesThatWantQuotes(t *testing.T) {
+	db := emptySchema(t)
+	exec(t, db, "DROP DATABASE IF EXISTS `system`", "CREATE DATABASE `system`")
+	for _, name := range []string{"app.one", "app.two", "system.order", "app.1e5"} {
 		if applied, err := migrations.Up(t.Context(), db, name); err != nil || len(applied) != 1 {
 			t.Errorf("%s: %v, %v", name, applied, err)
 		}
@@ -167,8 +285,7 @@ func TestTwoLeaseTablesInOneSchema(t *testing.T) {
 }
 
 func TestMissingTablesAndBadNames(t *testing.T) {
-	server := dbtest.New(t)
-	db := open(t, server.DSN(""))
+	db := emptySchema(t)
 	if err := migrations.Verify(t.Context(), db, table); !errors.Is(err, migrations.ErrMissing) {
 		t.Errorf("no table: %v", err)
 	}

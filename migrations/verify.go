@@ -24,40 +24,40 @@ func (e *TableError) Error() string {
 // it.
 var ErrMissing = errors.New("the table does not exist, or the account may not see it")
 
-// column is what the guard needs a column to be. Other columns are a team's own.
+// column is what fenceproxy needs a column to be. Other columns are a team's own.
 type column struct {
 	name, kind, collation string
-	notNull               bool
+	nullable              string // as information_schema has it
 }
 
 var columns = []column{
-	{"lease_name", "varchar(128)", "utf8mb4_bin", true},
-	{"owner_token", "varchar(128)", "utf8mb4_bin", true},
-	{"fence_token", "bigint unsigned", "", true},
-	{"leased_until", "timestamp(3)", "", true},
-	{"acquired_at", "timestamp(3)", "", true},
-	{"renewed_at", "timestamp(3)", "", true},
-	{"renewals", "bigint unsigned", "", true},
-	{"metadata", "varchar(255)", "", false},
+	{"lease_name", "varchar(128)", "utf8mb4_bin", "NO"},
+	{"owner_token", "varchar(128)", "utf8mb4_bin", "NO"},
+	{"fence_token", "bigint unsigned", "", "NO"},
+	{"leased_until", "timestamp(3)", "", "NO"},
+	{"acquired_at", "timestamp(3)", "", "NO"},
+	{"renewed_at", "timestamp(3)", "", "NO"},
+	{"renewals", "bigint unsigned", "", "NO"},
+	{"metadata", "varchar(255)", "", "YES"},
 }
 
 // Verify compares the table with what fenceproxy needs: columns, types,
 // collations, primary key, InnoDB, and no ON UPDATE. The error is ErrMissing or a
 // *TableError.
 func Verify(ctx context.Context, db *sql.DB, table string) error {
-	schema, name, err := split(table)
+	t, err := split(table)
 	if err != nil {
 		return err
 	}
 	var engine sql.NullString
-	err = db.QueryRowContext(ctx, "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?", schema, name).Scan(&engine)
+	err = db.QueryRowContext(ctx, "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?", t.schema, t.name).Scan(&engine)
 	if errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("%s: %w", table, ErrMissing)
 	}
 	if err != nil {
 		return fmt.Errorf("verify %s: %w", table, err)
 	}
-	differences, err := columnDifferences(ctx, db, schema, name)
+	differences, err := columnDifferences(ctx, db, t)
 	if err != nil {
 		return fmt.Errorf("verify %s: %w", table, err)
 	}
@@ -82,8 +82,8 @@ type actual struct {
 	kind, collation, nullable, key, extra string
 }
 
-func columnDifferences(ctx context.Context, db *sql.DB, schema, name string) ([]string, error) {
-	found, err := readColumns(ctx, db, schema, name)
+func columnDifferences(ctx context.Context, db *sql.DB, t target) ([]string, error) {
+	found, err := readColumns(ctx, db, t)
 	if err != nil {
 		return nil, err
 	}
@@ -107,8 +107,8 @@ func columnDifferences(ctx context.Context, db *sql.DB, schema, name string) ([]
 		if want.collation != "" && a.collation != want.collation {
 			add("column %s has the collation %s, want %s", want.name, a.collation, want.collation)
 		}
-		if want.notNull && a.nullable == "YES" {
-			add("column %s may be NULL, want NOT NULL", want.name)
+		if a.nullable != want.nullable {
+			add("column %s: nullable is %s, want %s", want.name, a.nullable, want.nullable)
 		}
 		if strings.Contains(strings.ToLower(a.extra), "on update") {
 			add("column %s has ON UPDATE CURRENT_TIMESTAMP: it must change only when fenceproxy sets it", want.name)
@@ -121,9 +121,9 @@ func columnDifferences(ctx context.Context, db *sql.DB, schema, name string) ([]
 	return differences, nil
 }
 
-func readColumns(ctx context.Context, db *sql.DB, schema, name string) (map[string]actual, error) {
+func readColumns(ctx context.Context, db *sql.DB, t target) (map[string]actual, error) {
 	rows, err := db.QueryContext(ctx, "SELECT LOWER(COLUMN_NAME), LOWER(COLUMN_TYPE), COALESCE(COLLATION_NAME, ''), IS_NULLABLE, COLUMN_KEY, EXTRA"+
-		" FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?", schema, name)
+		" FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?", t.schema, t.name)
 	if err != nil {
 		return nil, err
 	}

@@ -219,12 +219,12 @@ func lockWait(t *testing.T, f *fixture, text string) <-chan struct{} {
 	go func() {
 		defer close(waits)
 		for range 200 {
+			_, _ = f.direct.Exec("DO SLEEP(0.11)") // InnoDB refreshes the table after 100 ms without a reader
 			var n int
 			err := f.direct.QueryRow("SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE ?", "INSERT%"+text+"%").Scan(&n)
 			if err != nil || n > 0 {
 				return
 			}
-			_, _ = f.direct.Exec("DO SLEEP(0.11)") // InnoDB refreshes the table after 100 ms without a reader
 		}
 	}()
 	return waits

@@ -3,7 +3,7 @@
 //
 // A server has a data directory of its own in the temporary folder, a free port
 // on the loopback interface and a unix socket. It ends with the process that
-// started it, and leaves nothing behind.
+// started it, however that ends, and leaves nothing behind.
 package dbtest
 
 import (
@@ -16,9 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -40,6 +38,7 @@ type Server struct {
 	args []string
 
 	process *process // nil while the server is down
+	sweeper *sweeper
 }
 
 // ErrMissing tells that MariaDB is not installed.
@@ -60,25 +59,32 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{dir: dir, args: o.Args}
-	// A server removes the temporary tables of others in a tmpdir that they share.
-	err = os.Mkdir(s.tmpDir(), 0o700)
-	if err == nil {
-		err = s.install(ctx)
+	if s.sweeper, err = startSweeper(dir); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	if err != nil {
-		_ = os.RemoveAll(dir)
-		return nil, err
+	if err := s.bootstrap(ctx); err != nil {
+		return nil, errors.Join(err, s.sweeper.sweep())
+	}
+	return s, nil
+}
+
+// bootstrap installs the system tables and starts the server on a free port.
+func (s *Server) bootstrap(ctx context.Context) error {
+	// A server removes the temporary tables of others in a tmpdir that they share.
+	if err := os.Mkdir(s.tmpDir(), 0o700); err != nil {
+		return err
+	}
+	if err := s.install(ctx); err != nil {
+		return err
 	}
 	for try := 1; ; try++ {
-		if s.port, err = freePort(); err == nil {
-			err = s.start(ctx)
+		var err error
+		if s.port, err = freePort(); err != nil {
+			return err
 		}
-		if err == nil {
-			return s, nil
-		}
+		err = s.start(ctx)
 		if try == portTries || !errors.Is(err, errPortTaken) {
-			_ = os.RemoveAll(dir)
-			return nil, err
+			return err
 		}
 	}
 }
@@ -212,13 +218,23 @@ func (s *Server) Port() int { return s.port }
 func (s *Server) Socket() string { return filepath.Join(s.dir, "s") }
 
 // DSN is go-sql-driver's data source name for root, with db as the default
-// database; "" for none.
+// database, "" for none. Parameters may follow, as in "app?parseTime=true".
 func (s *Server) DSN(db string) string { return "root@tcp(" + s.Addr() + ")/" + db }
+
+// Open opens DSN(db) for a test, which its cleanup closes.
+func (s *Server) Open(t testing.TB, db string) *sql.DB {
+	t.Helper()
+	pool, err := sql.Open("mysql", s.DSN(db))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pool.Close() })
+	return pool
+}
 
 // Stop shuts the server down and removes its files. It may be called twice.
 func (s *Server) Stop() error {
-	err := s.shutdown()
-	return errors.Join(err, os.RemoveAll(s.dir))
+	return errors.Join(s.shutdown(), s.sweeper.sweep())
 }
 
 func (s *Server) shutdown() error {
@@ -258,58 +274,9 @@ func (s *Server) Restart(ctx context.Context) error {
 	return s.start(ctx)
 }
 
-// Pause stops the server as a stalled machine would (SIGSTOP); Resume continues
-// it.
-func (s *Server) Pause() { s.process.signal(syscall.SIGSTOP) }
+// Pause stalls the running server as a frozen machine would (SIGSTOP). It returns
+// once the server stands still.
+func (s *Server) Pause() { s.process.pause() }
 
 // Resume continues a paused server.
 func (s *Server) Resume() { s.process.signal(syscall.SIGCONT) }
-
-// process is a child that dies with this one.
-type process struct {
-	cmd    *exec.Cmd
-	log    *logBuffer
-	exited chan struct{}
-}
-
-// startProcess starts program. The kernel ends it when the thread that started
-// it ends (PR_SET_PDEATHSIG): that thread belongs to a goroutine which waits for
-// the process, so it lives as long as this program does.
-func startProcess(program string, args []string) (*process, error) {
-	p := &process{cmd: exec.Command(program, args...), log: &logBuffer{}, exited: make(chan struct{})}
-	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := p.cmd.Start()
-		started <- err
-		if err != nil {
-			return
-		}
-		_ = p.cmd.Wait()
-		close(p.exited)
-	}()
-	return p, <-started
-}
-
-func (p *process) signal(sig syscall.Signal) { _ = p.cmd.Process.Signal(sig) }
-
-// logBuffer keeps what the server says, for the error that quotes it.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) bytes() []byte {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return bytes.Clone(b.buf.Bytes())
-}

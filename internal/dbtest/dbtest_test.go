@@ -1,23 +1,35 @@
 package dbtest
 
 import (
+	"bufio"
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"net"
 	"os"
+	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
 
-func open(t *testing.T, s *Server) *sql.DB {
-	t.Helper()
-	db, err := sql.Open("mysql", s.DSN(""))
-	if err != nil {
-		t.Fatal(err)
+// childVariable makes the test binary a program that starts a server, tells
+// where, and then waits to be killed.
+const childVariable = "FENCEPROXY_DBTEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childVariable) == "" {
+		os.Exit(m.Run())
 	}
-	t.Cleanup(func() { _ = db.Close() })
-	return db
+	s, err := Start(context.Background(), Options{})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println(s.Addr(), s.dir)
+	select {}
 }
 
 func one(t *testing.T, db *sql.DB, query string) string {
@@ -31,17 +43,17 @@ func one(t *testing.T, db *sql.DB, query string) string {
 
 func TestTwoServersAtOnceAreApart(t *testing.T) {
 	a, b := New(t, "--server-id=11"), New(t, "--server-id=22")
-	if got := one(t, open(t, a), "SELECT @@server_id"); got != "11" {
+	if got := one(t, a.Open(t, ""), "SELECT @@server_id"); got != "11" {
 		t.Errorf("first server: id %s", got)
 	}
-	if got := one(t, open(t, b), "SELECT @@server_id"); got != "22" {
+	if got := one(t, b.Open(t, ""), "SELECT @@server_id"); got != "22" {
 		t.Errorf("second server: id %s", got)
 	}
 }
 
 func TestDataOutlivesRestartAndKill(t *testing.T) {
 	s := New(t)
-	db := open(t, s)
+	db := s.Open(t, "")
 	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.t (i INT)", "INSERT INTO d.t VALUES (7)"} {
 		if _, err := db.Exec(q); err != nil {
 			t.Fatal(err)
@@ -61,12 +73,14 @@ func TestDataOutlivesRestartAndKill(t *testing.T) {
 	if err := s.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	one(t, db, "SELECT COUNT(*) FROM d.t")
+	if got := one(t, db, "SELECT i FROM d.t"); got != "7" || s.Addr() != addr {
+		t.Errorf("after a kill: %s at %s", got, s.Addr())
+	}
 }
 
 func TestAPausedServerDoesNotAnswerUntilItIsResumed(t *testing.T) {
 	s := New(t)
-	db := open(t, s)
+	db := s.Open(t, "")
 	one(t, db, "SELECT 1")
 	s.Pause()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -80,22 +94,67 @@ func TestAPausedServerDoesNotAnswerUntilItIsResumed(t *testing.T) {
 	}
 }
 
-func TestNothingIsLeftBehind(t *testing.T) {
+// gone tells that nothing listens on addr and that dir does not exist.
+func gone(addr, dir string) bool {
+	conn, err := net.Dial("tcp", addr)
+	if err == nil {
+		_ = conn.Close()
+		return false
+	}
+	_, err = os.Stat(dir)
+	return errors.Is(err, os.ErrNotExist)
+}
+
+func TestStopLeavesNothingBehind(t *testing.T) {
 	s, err := Start(t.Context(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	pid := s.process.cmd.Process.Pid
+	pids := []int{s.process.cmd.Process.Pid, s.sweeper.cmd.Process.Pid}
 	for range 2 {
 		if err := s.Stop(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := os.Stat(s.dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%s is still there: %v", s.dir, err)
+	if !gone(s.Addr(), s.dir) {
+		t.Errorf("%s listens or %s is there", s.Addr(), s.dir)
 	}
-	if p, err := os.FindProcess(pid); err == nil && p.Signal(nil) == nil {
-		t.Errorf("process %d still runs", pid)
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("process %d is there: %v", pid, err)
+		}
+	}
+}
+
+func TestAKilledProgramLeavesNothingBehind(t *testing.T) {
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), childVariable+"=1")
+	child.Stderr = os.Stderr
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr, dir, _ := strings.Cut(strings.TrimSpace(line), " ")
+	if gone(addr, dir) {
+		t.Fatalf("the program says %q, and nothing is there", line)
+	}
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = child.Wait()
+	poll := time.NewTicker(10 * time.Millisecond)
+	defer poll.Stop()
+	for deadline := time.Now().Add(10 * time.Second); !gone(addr, dir); <-poll.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s listens or %s is there", addr, dir)
+		}
 	}
 }
 
@@ -103,5 +162,38 @@ func TestAServerThatCannotStartSaysWhy(t *testing.T) {
 	_, err := Start(t.Context(), Options{Args: []string{"--no-such-option"}})
 	if err == nil || !strings.Contains(err.Error(), "no-such-option") {
 		t.Errorf("got %v, want the server's own words", err)
+	}
+}
+
+func TestALockWaitIsSeen(t *testing.T) {
+	db := New(t).Open(t, "")
+	for _, q := range []string{"CREATE DATABASE d", "CREATE TABLE d.t (i INT PRIMARY KEY) ENGINE=InnoDB", "INSERT INTO d.t VALUES (1)"} {
+		if _, err := db.Exec(q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tx, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec("UPDATE d.t SET i = 2"); err != nil {
+		t.Fatal(err)
+	}
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := db.Exec("DELETE FROM d.t")
+		waiting <- err
+	}()
+	WaitForLockWait(t, db, "DELETE FROM d.t")
+	select {
+	case err := <-waiting:
+		t.Errorf("the statement did not wait: %v", err)
+	default:
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waiting; err != nil {
+		t.Error(err)
 	}
 }

@@ -19,6 +19,11 @@ func WaitForLockWait(t testing.TB, db *sql.DB, text string) {
 	t.Helper()
 	deadline := time.Now().Add(lockWaitTimeout)
 	for time.Now().Before(deadline) {
+		// The pause comes first: an earlier look, by another test, may still be
+		// what the table shows.
+		if _, err := db.Exec(pollStatement); err != nil {
+			t.Fatal(err)
+		}
 		var waiting int
 		err := db.QueryRow("SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE CONCAT('%', ?, '%')", text).Scan(&waiting)
 		if err != nil {
@@ -26,9 +31,6 @@ func WaitForLockWait(t testing.TB, db *sql.DB, text string) {
 		}
 		if waiting > 0 {
 			return
-		}
-		if _, err := db.Exec(pollStatement); err != nil {
-			t.Fatal(err)
 		}
 	}
 	t.Fatalf("no statement that contains %q waits for a lock", text)
