@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/fenceproxy/fenceproxy/rewrite"
@@ -208,4 +209,22 @@ func TestFurtherLeaseColumnsAreAmbiguousToo(t *testing.T) {
 	if p := r.Plan(sessionOf(t, ""), "UPDATE runs SET status = 'x' WHERE team = 1"); p.Kind != rewrite.Exists {
 		t.Errorf("%v: %s", p.Kind, p.Why)
 	}
+}
+
+// TestRulesAreSharedBySessions plans at once what the golden file has; the race
+// detector watches.
+func TestRulesAreSharedBySessions(t *testing.T) {
+	r := testRules(t)
+	var done sync.WaitGroup
+	for range 4 {
+		done.Go(func() {
+			statements(t, func(_ string, s rewrite.Session, sql string) {
+				first, second := r.Plan(s, sql), r.Plan(s, sql)
+				if first != second {
+					t.Errorf("%s: %v, then %v", sql, first, second)
+				}
+			})
+		})
+	}
+	done.Wait()
 }
