@@ -57,12 +57,19 @@ func prepare(s *dbtest.Server) error {
 	return err
 }
 
+// newStore makes a store, whose leases end with the test: the next one, or the
+// same again, begins with token 1.
 func newStore(t testing.TB, db *sql.DB) *lease.Store {
 	t.Helper()
 	s, err := lease.New(db, table)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if _, err := db.Exec("DELETE FROM " + table); err != nil {
+			t.Errorf("delete the leases: %v", err)
+		}
+	})
 	return s
 }
 

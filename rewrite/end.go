@@ -56,7 +56,7 @@ func commitsIf(yes bool) End {
 // (manual: "Statements That Cause an Implicit Commit").
 var commits = map[string]bool{
 	"START": true, "ALTER": true, "TRUNCATE": true, "RENAME": true, "LOCK": true, "GRANT": true, "REVOKE": true,
-	"OPTIMIZE": true, "REPAIR": true, "CHECK": true, "CACHE": true, "FLUSH": true,
+	"OPTIMIZE": true, "REPAIR": true, "CHECK": true, "FLUSH": true,
 	"RESET": true, "INSTALL": true, "UNINSTALL": true, "CHANGE": true, "STOP": true,
 }
 

@@ -115,11 +115,11 @@ func TestDigest(t *testing.T) {
 func TestRestoreRowCount(t *testing.T) {
 	s := sessionOf(t, "")
 	for sql, want := range map[string]string{
-		"SELECT ROW_COUNT()":                     "SELECT (CAST(3 AS SIGNED)) AS `ROW_COUNT()`",
-		"select row_count() as n":                "select (CAST(3 AS SIGNED)) as n",
-		"SELECT 1, Row_Count ( ) + 1, 'x'":       "SELECT 1, (CAST(3 AS SIGNED)) + 1 AS `Row_Count ( ) + 1`, 'x'",
-		"SELECT id FROM t WHERE n = ROW_COUNT()": "SELECT id FROM t WHERE n = (CAST(3 AS SIGNED))",
-		"SET @n = ROW_COUNT()":                   "SET @n = (CAST(3 AS SIGNED))",
+		"SELECT ROW_COUNT()":                     "SELECT COALESCE(3, ROW_COUNT()) AS `ROW_COUNT()`",
+		"select row_count() as n":                "select COALESCE(3, ROW_COUNT()) as n",
+		"SELECT 1, Row_Count ( ) + 1, 'x'":       "SELECT 1, COALESCE(3, ROW_COUNT()) + 1 AS `Row_Count ( ) + 1`, 'x'",
+		"SELECT id FROM t WHERE n = ROW_COUNT()": "SELECT id FROM t WHERE n = COALESCE(3, ROW_COUNT())",
+		"SET @n = ROW_COUNT()":                   "SET @n = COALESCE(3, ROW_COUNT())",
 		"SELECT 'ROW_COUNT()'":                   "",
 		"SELECT t.row_count FROM t":              "",
 		"SELECT 1 /*! , ROW_COUNT() */":          "",

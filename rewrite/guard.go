@@ -43,6 +43,7 @@ func (r *Rules) newGuard(lease string) (guard, error) {
 // guardTree parses a statement of the package's own.
 func guardTree(sql string) (ast.StmtNode, error) {
 	s := Session{Charset: "utf8mb4"}
+	sql = forParser(sql)
 	tokens, _ := lex(s, sql)
 	blanked, ok := blank(piece{sql, tokens})
 	if !ok {

@@ -68,13 +68,18 @@ func (j *judge) parsePiece(p piece) ast.StmtNode {
 	}
 }
 
+// maxParsedTokens bounds what the parser is given. Its trees may be as deep as a
+// text is long, and are walked by recursion, which ends the program where the
+// stack does; and it takes quadratic time for joins (20,000 of them: one second).
+const maxParsedTokens = 1 << 14
+
 // blank is the piece's text as the parser is given it, of the same length: without
 // comments, with strings whose contents are taken out, and with identifiers quoted
 // by backticks. So the parser cannot find other ends of strings and comments than
 // the lexer did, whatever their character set; and it need not know sql_mode for
 // that. ok is false where a token cannot be given so.
 func blank(p piece) (text string, ok bool) {
-	if len(p.tokens) == 0 {
+	if len(p.tokens) == 0 || len(p.tokens) > maxParsedTokens {
 		return "", false
 	}
 	start := p.tokens[0].start

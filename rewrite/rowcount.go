@@ -22,7 +22,9 @@ func RestoreRowCount(s Session, sql string, n int64) (text string, ok bool) {
 		}
 	}
 	var edits []edit
-	value := "(CAST(" + strconv.FormatInt(n, 10) + " AS SIGNED))"
+	// COALESCE takes the type of the call that it never makes: a BIGINT, where a
+	// small literal would be an INT.
+	value := "COALESCE(" + strconv.FormatInt(n, 10) + ", ROW_COUNT())"
 	for i := range p.tokens {
 		if p.is(i, "ROW_COUNT") && p.symbol(i+1, '(') && p.symbol(i+2, ')') {
 			edits = append(edits, edit{p.tokens[i].start, p.tokens[i+2].end, value})

@@ -1,6 +1,8 @@
 package rewrite
 
 import (
+	"strings"
+
 	"github.com/pingcap/tidb/pkg/parser/ast"
 	"github.com/pingcap/tidb/pkg/parser/opcode"
 )
@@ -8,6 +10,7 @@ import (
 // sameTree tells that text, which has guard spliced in, parses to the tree that
 // comes of adding the guard to statement.
 func (j *judge) sameTree(statement ast.StmtNode, kind Kind, guard guard, text string) bool {
+	text = forParser(text)
 	tokens, certain := lex(j.session, text)
 	for len(tokens) > 0 && text[tokens[len(tokens)-1].start] == ';' {
 		tokens = tokens[:len(tokens)-1]
@@ -27,6 +30,11 @@ func (j *judge) sameTree(statement ast.StmtNode, kind Kind, guard guard, text st
 	got, err := restored(spliced)
 	return err == nil && got == want
 }
+
+// forParser is a text with a guard in which the guard's alias does not begin with an
+// underscore. The parser would look for a character set of that name, which costs
+// a quarter of all its time. A statement has no such name of its own.
+func forParser(text string) string { return strings.ReplaceAll(text, alias, "fence__") }
 
 // guarded is statement with the guard in its tree. The parts are shared: neither
 // statement nor guard is changed.
