@@ -53,7 +53,11 @@ func guardTree(sql string) (ast.StmtNode, error) {
 }
 
 // condition is what holds while the session's lease is current. The token is
-// cast, since a string variable and a BIGINT would be compared as DOUBLE.
+// cast, since a string variable and a BIGINT would be compared as DOUBLE. The clock
+// is compared as seconds since 1970: @@timestamp is the statement's start, as
+// CURRENT_TIMESTAMP is, but that is a local time, and in the hour that daylight
+// saving repeats it takes current leases for expired and expired ones for current
+// (measured on MariaDB 10.11).
 func (r *Rules) condition(lease string) string {
 	name := "@fence_lease"
 	if lease != "" {
@@ -62,7 +66,7 @@ func (r *Rules) condition(lease string) string {
 	return alias + ".lease_name = " + name +
 		" AND " + alias + ".owner_token = @fence_owner" +
 		" AND " + alias + ".fence_token = CAST(@fence_token AS UNSIGNED)" +
-		" AND " + alias + ".leased_until > CURRENT_TIMESTAMP(3)"
+		" AND UNIX_TIMESTAMP(" + alias + ".leased_until) > @@timestamp"
 }
 
 // leaseTable is always qualified: USE must not redirect it.

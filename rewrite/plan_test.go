@@ -143,14 +143,14 @@ func describe(b *strings.Builder, r *rewrite.Rules, s rewrite.Session, sql strin
 	b.WriteString("\n")
 }
 
-// condition is the guard's, as DESIGN has it.
+// condition is the guard's.
 const condition = "__fence.lease_name = 'admin:reconciliation' AND __fence.owner_token = @fence_owner" +
-	" AND __fence.fence_token = CAST(@fence_token AS UNSIGNED) AND __fence.leased_until > CURRENT_TIMESTAMP(3)"
+	" AND __fence.fence_token = CAST(@fence_token AS UNSIGNED) AND UNIX_TIMESTAMP(__fence.leased_until) > @@timestamp"
 
 // shorten puts <guard> in the place of the guard's condition, which must be whole.
 func shorten(text string) string { return strings.ReplaceAll(text, condition, "<guard>") }
 
-func TestTheGuardIsTheDesignsToTheByte(t *testing.T) {
+func TestTheGuardIsExact(t *testing.T) {
 	r := testRules(t)
 	s := sessionOf(t, "")
 	const table = "`app`.`fenced_job_leases` AS __fence"

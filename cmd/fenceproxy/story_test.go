@@ -243,6 +243,7 @@ func talk(t *testing.T, cmd *exec.Cmd, overtake func()) string {
 	}
 	wrote := make([]byte, len("wrote\n"))
 	if _, err := stdout.Read(wrote); err != nil || string(wrote) != "wrote\n" {
+		_ = stdin.Close() // it may wait for a line
 		_ = cmd.Wait()
 		t.Fatalf("the program said %q, %v: %s", wrote, err, stderr.String())
 	}
