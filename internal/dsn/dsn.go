@@ -64,15 +64,11 @@ func pointURL(text, host, port string) (string, error) {
 // be left out (manual: github.com/go-sql-driver/mysql, "DSN (Data Source Name)").
 var driverAddress = regexp.MustCompile(`^(?:[A-Za-z0-9]+(?:\([^)]*\))?)?$`)
 
-// pointDriver replaces protocol(address). The address ends at the last slash
-// before the database's name, and begins after the last @ before it: a password
-// may hold either.
+// pointDriver replaces protocol(address). As for the driver, the address ends at
+// the last slash of all, and begins after the last @ before it: a password may hold
+// either.
 func pointDriver(text, host, port string) (string, error) {
-	beforeParameters := text
-	if question := strings.LastIndexByte(text, '?'); question >= 0 && strings.LastIndexByte(text[:question], '/') >= 0 {
-		beforeParameters = text[:question]
-	}
-	slash := strings.LastIndexByte(beforeParameters, '/')
+	slash := strings.LastIndexByte(text, '/')
 	if slash < 0 {
 		return "", ErrForm
 	}
