@@ -205,6 +205,7 @@ func (s *session) query(before rowCount) error {
 			sql = packet[1:]
 		}
 	}
+	s.tablesLocked = s.tablesLocked || locksTables(sql)
 	mentions := s.srv.Rules.Mentions(sql)
 	changes := rewrite.MayChangeFacts(sql)
 	if !mentions {
@@ -225,6 +226,13 @@ func (s *session) query(before rowCount) error {
 		guarded:  func() error { return s.toBackend(append([]byte{byte(wire.ComQuery)}, plan.Text...)) },
 		discard:  nothingLeft,
 	})
+}
+
+// locksTables tells that a statement is a LOCK TABLES. They stay locked until any of
+// several statements, which are not followed: what is bracketed finds out.
+func locksTables(sql []byte) bool {
+	word, _, _ := bytes.Cut(bytes.TrimSpace(sql), []byte(" "))
+	return bytes.EqualFold(word, []byte("lock"))
 }
 
 // nothingLeft is the discard of a command that was read whole.

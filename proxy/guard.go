@@ -122,10 +122,13 @@ func touchedRows(ok wire.OK) bool {
 // in the same transaction. Outside a transaction of the client's it opens one
 // for the statement, and answers the client only once it has committed.
 func (s *session) bracket(op operation, claim lease.Claim) error {
-	own := !s.inTransaction()
+	// START TRANSACTION would release the client's LOCK TABLES. Without it the
+	// guard fails under them with error 1100, as the statement itself would.
+	own := !s.inTransaction() && !s.tablesLocked
 	guard, err := s.runGuard(op.plan.Guard, own)
 	if err == nil && !own && s.status&wire.StatusInTransaction == 0 && !guard.failed() {
-		// The transaction had ended unseen, and the guard's lock with it.
+		// The transaction had ended unseen, and the guard's lock with it; or the
+		// tables were unlocked again.
 		own = true
 		guard, err = s.runGuard(op.plan.Guard, own)
 	}

@@ -2,10 +2,13 @@ package proxy_test
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/fenceproxy/fenceproxy/internal/dbtest"
 	"github.com/fenceproxy/fenceproxy/proxy"
@@ -435,5 +438,34 @@ func TestXATransactions(t *testing.T) {
 	var notes int
 	if err := f.direct.QueryRow("SELECT COUNT(*) FROM notes").Scan(&notes); err != nil || notes != 0 {
 		t.Errorf("%d rows of the branch are left, %v", notes, err)
+	}
+}
+
+func TestABracketLeavesLockedTablesLocked(t *testing.T) {
+	f := setup(t)
+	c := f.worker(f.acquire(time.Minute))
+	const insert = "INSERT INTO runs (status) VALUES ('x')"
+	c.exec("LOCK TABLES notes WRITE")
+	var e *mysql.MySQLError
+	if err := c.try(insert); !errors.As(err, &e) || e.Number != 1100 {
+		t.Errorf("got %v, want error 1100 as without the proxy", err)
+	}
+	other := make(chan error, 1)
+	go func() {
+		_, err := f.direct.Exec("INSERT INTO notes (text) VALUES ('waits')")
+		other <- err
+	}()
+	waitFor(t, "the other session to wait for the table", func() bool {
+		var n int
+		err := f.direct.QueryRow("SELECT COUNT(*) FROM information_schema.processlist WHERE state LIKE 'Waiting for table%'").Scan(&n)
+		return err == nil && n == 1
+	})
+	c.exec("UNLOCK TABLES")
+	if err := <-other; err != nil {
+		t.Error(err)
+	}
+	c.exec(insert)
+	if got := c.value("SELECT @@in_transaction"); got != "0" {
+		t.Error("a transaction is left open")
 	}
 }

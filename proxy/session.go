@@ -35,6 +35,8 @@ type session struct {
 	lastID     uint32 // of the statement prepared last
 	aborted    *abort // nil unless a rejection rolled the transaction back
 	rowCount   rowCount
+	// tablesLocked tells that the client may have tables locked.
+	tablesLocked bool
 
 	mu       sync.Mutex // guards what follows
 	waiting  bool       // for the next command, with nothing of it read

@@ -1,6 +1,7 @@
 package rewrite_test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -130,7 +131,9 @@ func describe(b *strings.Builder, r *rewrite.Rules, s rewrite.Session, sql strin
 	if p.Write.Table.Name != "" {
 		fmt.Fprintf(b, " %v", p.Write.Table)
 		if p.Write.Lease == "" {
-			b.WriteString(" (the session's lease)")
+			b.WriteString(" under the session's lease")
+		} else {
+			fmt.Fprintf(b, " under %s", p.Write.Lease)
 		}
 	}
 	fmt.Fprintf(b, ": %s\n", p.Why)
@@ -195,8 +198,8 @@ func TestBadRules(t *testing.T) {
 		"a space in the lease":     {{Table: runs, Lease: "a b"}},
 		"a lease that is too long": {{Table: runs, Lease: strings.Repeat("x", 129)}},
 	} {
-		if _, err := rewrite.NewRules(leaseTable, rules, nil); err == nil {
-			t.Errorf("%s: no error", name)
+		if _, err := rewrite.NewRules(leaseTable, rules, nil); !errors.Is(err, rewrite.ErrRule) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
