@@ -68,15 +68,7 @@ func (s *session) connect() error {
 	if err := s.toBackend(response.Packet()); err != nil {
 		return err
 	}
-	ok, err := s.authenticate()
-	if err != nil {
-		return err
-	}
-	if ok.failed() {
-		return s.endRefused(ok)
-	}
-	s.begin(response.User, response.Attributes, login)
-	if err := s.finishLogin(ok); err != nil {
+	if err := s.completeLogin(response.User, response.Attributes, login); err != nil {
 		return err
 	}
 	_ = s.client.SetTimeout(0)
@@ -185,6 +177,20 @@ func (s *session) authenticate() (final, error) {
 	}
 }
 
+// completeLogin sees a login through, once the client's packet that began it has
+// been sent on.
+func (s *session) completeLogin(user string, attributes map[string]string, login *lease.Claim) error {
+	ok, err := s.authenticate()
+	if err != nil {
+		return err
+	}
+	if ok.failed() {
+		return s.endRefused(ok)
+	}
+	s.begin(user, attributes, login)
+	return s.finishLogin(ok)
+}
+
 // fastAuthSuccess is caching_sha2_password's fast_auth_success.
 const fastAuthSuccess = 3
 
@@ -256,13 +262,5 @@ func (s *session) changeUser() error {
 	if err := s.toBackend(packet); err != nil {
 		return err
 	}
-	ok, err := s.authenticate()
-	if err != nil {
-		return err
-	}
-	if ok.failed() {
-		return s.endRefused(ok)
-	}
-	s.begin(change.User, change.Attributes, login)
-	return s.finishLogin(ok)
+	return s.completeLogin(change.User, change.Attributes, login)
 }
