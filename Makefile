@@ -1,6 +1,6 @@
 # What a newcomer needs: make demo, make test. Both install MariaDB if missing.
 GO ?= go
-FUZZTIME ?= 5s
+FUZZTIME ?= 5000x
 
 .PHONY: help
 help:

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os/exec"
 	"strings"
@@ -242,7 +243,7 @@ func talk(t *testing.T, cmd *exec.Cmd, overtake func()) string {
 		t.Fatal(err)
 	}
 	wrote := make([]byte, len("wrote\n"))
-	if _, err := stdout.Read(wrote); err != nil || string(wrote) != "wrote\n" {
+	if _, err := io.ReadFull(stdout, wrote); err != nil || string(wrote) != "wrote\n" {
 		_ = stdin.Close() // it may wait for a line
 		_ = cmd.Wait()
 		t.Fatalf("the program said %q, %v: %s", wrote, err, stderr.String())
