@@ -20,7 +20,13 @@ func TestAStaleSessionFindsNoWayIn(t *testing.T) {
 	b := f.takeOver(a)
 	const late = "UPDATE runs SET status = 'late'"
 	schema := f.schema
+	// Where a backslash escapes nothing, the second table is not in a comment.
+	const hidden = "UPDATE notes n JOIN (SELECT \"\\\\\" AS a) x JOIN runs r SET n.text = 1, r.status = ''late'' -- \" AS a) y SET n.text = 2"
 	attempts := map[string][]string{
+		"text read in swe7":           {"SET collation_connection = swe7_swedish_ci", "PREPARE s FROM '" + hidden + "'", "EXECUTE s"},
+		"immediate text in swe7":      {"SET collation_connection = swe7_swedish_ci", "EXECUTE IMMEDIATE '" + hidden + "'"},
+		"text under another mode":     {"SET STATEMENT sql_mode = 'NO_BACKSLASH_ESCAPES' FOR PREPARE s FROM '" + hidden + "'", "EXECUTE s"},
+		"immediate, another mode":     {"SET STATEMENT sql_mode = 'NO_BACKSLASH_ESCAPES' FOR EXECUTE IMMEDIATE '" + hidden + "'"},
 		"plain":                       {late},
 		"qualified":                   {"UPDATE " + schema + ".runs SET status = 'late'"},
 		"quoted":                      {"UPDATE `" + schema + "` . `runs` SET status = 'late'"},
@@ -117,4 +123,27 @@ func (c *client) attempt(statement string, prepared bool) error {
 	defer func() { _ = st.Close() }()
 	_, err = st.ExecContext(context.Background())
 	return err
+}
+
+func TestAClockForgedAfterThePreparationCounts(t *testing.T) {
+	f := setup(t)
+	c := f.worker(f.acquire(time.Hour))
+	ctx := context.Background()
+	for _, text := range []string{"UPDATE runs SET status = 'late' WHERE id = ?", "INSERT INTO runs (n) VALUES (?)"} {
+		st, err := c.conn.PrepareContext(ctx, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = st.Close() }()
+		mustExec(t, f.direct, "UPDATE fenced_job_leases SET leased_until = CURRENT_TIMESTAMP(3) - INTERVAL 1 SECOND")
+		c.exec("SET timestamp = 1")
+		_, err = st.ExecContext(ctx, 1)
+		wantRejected(t, err, "SET timestamp")
+		c.exec("SET timestamp = DEFAULT")
+		_, err = st.ExecContext(ctx, 1)
+		wantRejected(t, err, "expired")
+	}
+	if got := f.status(1); got != "running" {
+		t.Errorf("status %q", got)
+	}
 }

@@ -28,7 +28,8 @@ const factsQuery = "SELECT CAST(DATABASE() AS BINARY), CAST(@@sql_mode AS BINARY
 	" CAST(@@lower_case_table_names AS BINARY)," +
 	" CAST(CONVERT(@fence_lease USING utf8mb4) AS BINARY), CAST(CONVERT(@fence_owner USING utf8mb4) AS BINARY)," +
 	" CAST(CONVERT(@fence_token USING utf8mb4) AS BINARY)," +
-	" CAST(UNIX_TIMESTAMP(CURRENT_TIMESTAMP(6)) - UNIX_TIMESTAMP(SYSDATE(6)) AS BINARY) LIMIT 1"
+	" CAST(UNIX_TIMESTAMP(CURRENT_TIMESTAMP(6)) - UNIX_TIMESTAMP(SYSDATE(6)) AS BINARY)," +
+	" CAST(@@character_set_connection AS BINARY) LIMIT 1"
 
 // forgedClockSeconds is how far a statement's clock may be from the server's
 // before it counts as set by hand. The two are read microseconds apart; the
@@ -52,7 +53,7 @@ func (s *session) askFacts() error {
 	if r.failed() {
 		return r.err
 	}
-	if len(r.row) != 8 {
+	if len(r.row) != 9 {
 		return backendError{fmt.Errorf("asked for the session's state, got %d columns", len(r.row))}
 	}
 	lowerCase, err := strconv.Atoi(r.row[3].text)
@@ -67,6 +68,7 @@ func (s *session) askFacts() error {
 		Database:            r.row[0].text,
 		SQLMode:             parseSQLMode(r.row[1].text),
 		Charset:             strings.ToLower(r.row[2].text),
+		ConnectionCharset:   strings.ToLower(r.row[8].text),
 		LowerCaseTableNames: lowerCase,
 		MultiStatements:     s.facts.session.MultiStatements,
 		ForgedClock:         math.Abs(drift) > forgedClockSeconds,

@@ -146,10 +146,15 @@ func (s *session) execute() error {
 		return s.sendServerError(err)
 	}
 	s.facts.stale = st.changesFacts
+	plan := st.plan
+	if s.facts.session.ForgedClock {
+		// The clock counts now, not when the statement was prepared.
+		plan = s.srv.Rules.Plan(s.facts.session, st.sql)
+	}
 	return s.carryOut(operation{
 		start:    start,
 		sql:      st.sql,
-		plan:     st.plan,
+		plan:     plan,
 		original: s.forwardExecute,
 		guarded:  s.forwardExecute,
 		discard:  s.discardCommand,

@@ -23,8 +23,8 @@ const longestFollows = 10
 // readingWords are what a SET must mention to change how text is read, and
 // factWords what it must mention to change a fact.
 var (
-	readingWords = newMatcher("sql_mode", "names", "char", "statement", "/*")
-	factWords    = newMatcher("sql_mode", "names", "char", "statement", "/*", "timestamp", "fence_")
+	readingWords = newMatcher("sql_mode", "names", "char", "collation", "statement", "/*")
+	factWords    = newMatcher("sql_mode", "names", "char", "collation", "statement", "/*", "timestamp", "fence_")
 	schemaWords  = newMatcher("database", "schema")
 	compoundWord = newMatcher("not", "fence_")
 )

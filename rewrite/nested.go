@@ -12,7 +12,12 @@ func (j *judge) planSet(p piece) Plan {
 	if i < 0 {
 		return j.planUnknown(p)
 	}
-	return j.planInner(p.from(i + 1))
+	inner := p.from(i + 1)
+	if c := inner.classOf(); c == prepares || c == executes {
+		// The settings change how the text within is read.
+		return Plan{Kind: Refuse, Reason: Unsupported, Why: dynamicWhy}
+	}
+	return j.planInner(inner)
 }
 
 // planAnalyze looks at the statement that MariaDB's ANALYZE executes. ANALYZE TABLE
@@ -77,10 +82,20 @@ func (j *judge) planExecute(p piece) Plan {
 	return j.planText(p, 2)
 }
 
+// keepsASCII are the character sets in which text is read as in ASCII: their other
+// characters have no byte below 0x80. swe7, for one, has a letter in the place of
+// the backslash, so that a string literal ends elsewhere.
+var keepsASCII = map[string]bool{
+	"": true, "utf8mb4": true, "utf8mb3": true, "utf8": true, "ascii": true, "binary": true,
+	"latin1": true, "latin2": true, "latin5": true, "latin7": true, "greek": true, "hebrew": true,
+	"cp1250": true, "cp1251": true, "cp1256": true, "cp1257": true, "cp850": true, "cp852": true, "cp866": true,
+	"koi8r": true, "koi8u": true, "macce": true, "macroman": true, "keybcs2": true, "armscii8": true, "geostd8": true,
+}
+
 // planText judges the statement in string literal i. What would need a guard is
 // refused: the guard cannot be put into the literal.
 func (j *judge) planText(p piece, i int) Plan {
-	if i >= len(p.tokens) || p.tokens[i].kind != stringToken || j.anySchema {
+	if i >= len(p.tokens) || p.tokens[i].kind != stringToken || j.anySchema || !keepsASCII[j.session.ConnectionCharset] {
 		return Plan{Kind: Refuse, Reason: Unsupported, Why: dynamicWhy}
 	}
 	s := j.session

@@ -19,6 +19,9 @@ type Session struct {
 	SQLMode  SQLMode
 	// Charset is character_set_client, in lower case.
 	Charset string
+	// ConnectionCharset is character_set_connection, in lower case: statements in
+	// string literals (PREPARE) are read in it. "" stands for Charset.
+	ConnectionCharset string
 	// LowerCaseTableNames is the server's variable of that name: 0 compares
 	// table names exactly, 1 and 2 without regard to case.
 	LowerCaseTableNames int
