@@ -71,6 +71,7 @@ func (s *session) askFacts() error {
 		ConnectionCharset:   strings.ToLower(r.row[8].text),
 		LowerCaseTableNames: lowerCase,
 		MultiStatements:     s.facts.session.MultiStatements,
+		HoldsGuard:          s.facts.session.HoldsGuard,
 		ForgedClock:         math.Abs(drift) > forgedClockSeconds,
 	}
 	s.facts.identity = identity{
@@ -211,7 +212,7 @@ func (s *session) endResult(r result, packet []byte) (result, error) {
 	}
 	r.final = f
 	if !f.failed() {
-		s.status = f.ok.Status
+		s.follow(f.ok.Status)
 	}
 	return r, nil
 }

@@ -88,6 +88,7 @@ func (s *session) claim(w rewrite.Write) (claim lease.Claim, problem string, err
 
 // sendGuarded sends a statement that carries its guard within (join, exists).
 func (s *session) sendGuarded(op operation, claim lease.Claim) error {
+	s.facts.session.HoldsGuard = true
 	s.backend.SetSequence(0)
 	sent := time.Now()
 	if err := op.guarded(); err != nil {
@@ -102,7 +103,7 @@ func (s *session) sendGuarded(op operation, claim lease.Claim) error {
 		s.srv.Monitor.Guarded(op.plan.Write, op.plan.Kind, time.Since(op.start)-answered.Sub(sent))
 		return s.finish(f)
 	}
-	s.status = f.ok.Status
+	s.follow(f.ok.Status)
 	held, err := s.judge(op, claim, f.packet)
 	if err != nil || !held {
 		return err
@@ -138,6 +139,7 @@ func (s *session) bracket(op operation, claim lease.Claim) error {
 	if guard.failed() || guard.rows == 0 {
 		return s.missed(op, claim, guard, own)
 	}
+	s.facts.session.HoldsGuard = true
 	s.backend.SetSequence(0)
 	sent := time.Now()
 	if err := op.original(); err != nil {

@@ -469,3 +469,24 @@ func TestABracketLeavesLockedTablesLocked(t *testing.T) {
 		t.Error("a transaction is left open")
 	}
 }
+
+// TestXAPrepareUnderAGuardIsRefused: XA PREPARE lets go of the lease row's lock,
+// and XA COMMIT would then land a write under a later holder.
+func TestXAPrepareUnderAGuardIsRefused(t *testing.T) {
+	f := setup(t)
+	claim := f.acquire(time.Minute)
+	c := f.worker(claim)
+	for _, write := range []string{"INSERT INTO runs (status) VALUES ('xa')", "UPDATE runs SET status = 'xa' WHERE id = 1"} {
+		c.exec("XA START 'x'")
+		c.exec(write)
+		c.exec("XA END 'x'")
+		wantRejected(t, c.try("XA PREPARE 'x'"), "ONE PHASE")
+		c = f.worker(claim) // the rejection ended the session
+	}
+	// A branch that wrote nothing protected is prepared as ever.
+	c.exec("XA START 'y'")
+	c.exec("INSERT INTO notes (text) VALUES ('xa')")
+	c.exec("XA END 'y'")
+	c.exec("XA PREPARE 'y'")
+	c.exec("XA COMMIT 'y'")
+}

@@ -218,7 +218,7 @@ func (s *session) forget() {
 // finishLogin gives the server the session's identity, if it came with the
 // login, and then passes on ok, the server's answer to the login or reset.
 func (s *session) finishLogin(ok final) error {
-	s.status = ok.ok.Status
+	s.follow(ok.ok.Status)
 	if s.login == nil {
 		return s.finish(ok)
 	}

@@ -9,7 +9,8 @@ import (
 )
 
 // statement is a prepared statement. Its plan was made with the facts of its
-// preparation, as the server binds its names then.
+// preparation, as the server binds its names then; Plan.Under adds what counts at
+// its execution.
 type statement struct {
 	sql          string
 	plan         rewrite.Plan
@@ -28,7 +29,7 @@ func (s *session) prepare() error {
 		if err := s.refreshFacts(); err != nil {
 			return s.sendServerError(err)
 		}
-		st.plan = preparedPlan(s.srv.Rules.Plan(s.facts.session, st.sql))
+		st.plan = preparedPlan(s.srv.Rules.PlanPrepared(s.facts.session, st.sql))
 	}
 	if st.plan.Text != "" {
 		packet = append([]byte{byte(wire.ComStmtPrepare)}, st.plan.Text...)
@@ -135,7 +136,7 @@ func (s *session) execute() error {
 	if s.aborted != nil {
 		return s.whileAborted(st.sql, s.passSilent, s.discardCommand)
 	}
-	if st.plan.Kind == rewrite.Pass {
+	if st.plan.Under(s.facts.session).Kind == rewrite.Pass {
 		s.facts.stale = s.facts.stale || st.changesFacts
 		return s.passOn(s.passSilent)
 	}
@@ -146,15 +147,10 @@ func (s *session) execute() error {
 		return s.sendServerError(err)
 	}
 	s.facts.stale = st.changesFacts
-	plan := st.plan
-	if s.facts.session.ForgedClock {
-		// The clock counts now, not when the statement was prepared.
-		plan = s.srv.Rules.Plan(s.facts.session, st.sql)
-	}
 	return s.carryOut(operation{
 		start:    start,
 		sql:      st.sql,
-		plan:     plan,
+		plan:     st.plan.Under(s.facts.session),
 		original: s.forwardExecute,
 		guarded:  s.forwardExecute,
 		discard:  s.discardCommand,

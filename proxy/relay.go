@@ -286,7 +286,7 @@ func (s *session) finish(f final) error {
 		// may have begun one: the flags are unknown until the server is asked.
 		s.facts.stale = true
 	} else {
-		s.status = f.ok.Status
+		s.follow(f.ok.Status)
 		if s.aborted != nil {
 			if err := f.setStatus(f.ok.Status | wire.StatusInTransaction); err != nil {
 				return backendError{err}

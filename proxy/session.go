@@ -240,6 +240,15 @@ func (s *session) dial() error {
 	return s.setBackend(nc)
 }
 
+// follow takes note of the server's latest status flags. A guard's lock ends with
+// its transaction.
+func (s *session) follow(status uint16) {
+	s.status = status
+	if status&wire.StatusInTransaction == 0 {
+		s.facts.session.HoldsGuard = false
+	}
+}
+
 // inTransaction tells that the next statement joins a transaction that only the
 // client may end: an open one, or, without autocommit, the one it would begin.
 func (s *session) inTransaction() bool {

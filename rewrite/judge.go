@@ -11,13 +11,25 @@ import (
 func (r *Rules) Plan(s Session, sql string) Plan {
 	j := judge{Rules: r, session: s, scan: cut(s, sql)}
 	p := j.plan()
-	if p.Kind == Join || p.Kind == Exists || p.Kind == Bracket {
-		if s.ForgedClock {
-			return Plan{Kind: Refuse, Write: p.Write, Reason: Forbidden, Why: "SET timestamp has changed the session's clock, by which the lease would be judged; SET timestamp = DEFAULT first"}
+	if p.guarded() {
+		if readsCounts(s, sql) {
+			return Plan{Kind: Refuse, Write: p.Write, Reason: Unsupported, Why: countsWhy}
 		}
 		p.Guard = r.bracketGuard(p.Write.Lease)
 	}
-	return p
+	return p.Under(s)
+}
+
+// PlanPrepared judges a text that is prepared now and executed later, each time
+// under what Plan.Under makes of the plan. The server reads the text again once a
+// table has changed: with the sql_mode of its preparation, but in the character
+// set that the session has by then (measured on MariaDB 10.11).
+func (r *Rules) PlanPrepared(s Session, sql string) Plan {
+	s.ForgedClock, s.HoldsGuard = false, false
+	if hidingPair(sql) {
+		s.Charset = "" // as one that may hide where strings end
+	}
+	return r.Plan(s, sql)
 }
 
 // judge is the work on one text.
@@ -96,6 +108,8 @@ func (j *judge) planPiece(p piece) Plan {
 		return j.planPrepare(p)
 	case executes:
 		return j.planExecute(p)
+	case distributes:
+		return Plan{Kind: Pass, Why: noneWhy, unlocks: p.is(1, "PREPARE")}
 	case hides:
 		return Plan{Kind: Refuse, Reason: Unsupported, Why: "what it writes cannot be read from its text"}
 	case unknownClass:
@@ -165,7 +179,7 @@ func (j *judge) planOpaque() Plan {
 		return j.bracket(f, unsureWhy)
 	case updates, deletes, loads:
 		return j.bracket(f, unsureWhy)
-	case unknownClass, creates, alters, drops, replaces, locks, begins, analyzes, prepares, executes, hides:
+	case unknownClass, creates, alters, drops, replaces, locks, begins, analyzes, prepares, executes, distributes, hides:
 	}
 	return j.refuse(f, unsureWhy+", and is not plain DML")
 }
@@ -185,7 +199,7 @@ func onlyFinalSemicolon(sql string) bool {
 // may change the default database or how text is read makes what follows it
 // uncertain.
 func (j *judge) planSeveral() Plan {
-	uncertain := false
+	uncertain, unlocks := false, false
 	for _, p := range j.scan.pieces {
 		if compound(p) {
 			return j.sentAlone(j.planPiece(j.rest(p)))
@@ -195,12 +209,14 @@ func (j *judge) planSeveral() Plan {
 				return j.refuse(f, severalWhy)
 			}
 		}
-		if plan := j.planPiece(p); plan.Kind != Pass {
+		plan := j.planPiece(p)
+		if plan.Kind != Pass {
 			return j.sentAlone(plan)
 		}
+		unlocks = unlocks || plan.unlocks
 		uncertain = uncertain || changesReading(p)
 	}
-	return pass(fmt.Sprintf("none of its %d statements writes a protected table", len(j.scan.pieces)))
+	return Plan{Kind: Pass, Why: fmt.Sprintf("none of its %d statements writes a protected table", len(j.scan.pieces)), unlocks: unlocks}
 }
 
 // sentAlone is the plan for a packet of several statements of which one has plan.
@@ -232,7 +248,7 @@ func compound(p piece) bool {
 	case creates, alters:
 		i := p.objectWord()
 		return i < 0 || stored[p.word(i)]
-	case reads, inserts, updates, deletes, loads, withs, drops, replaces, locks, sets, analyzes, explains, prepares, executes, hides:
+	case reads, inserts, updates, deletes, loads, withs, drops, replaces, locks, sets, analyzes, explains, prepares, executes, distributes, hides:
 	}
 	return false
 }
@@ -250,7 +266,7 @@ func changesReading(p piece) bool {
 		return object == "DATABASE" || object == "SCHEMA"
 	case executes, unknownClass, begins:
 		return true
-	case inserts, updates, deletes, loads, withs, alters, replaces, locks, analyzes, explains, prepares, hides:
+	case inserts, updates, deletes, loads, withs, alters, replaces, locks, analyzes, explains, prepares, distributes, hides:
 	}
 	return false
 }

@@ -34,6 +34,8 @@ const (
 	explains
 	prepares
 	executes
+	// distributes: XA.
+	distributes
 	// hides: it does what its text does not say (BINLOG).
 	hides
 )
@@ -45,7 +47,7 @@ var classes = map[string]class{
 	"HANDLER": reads, "CHECK": reads, "CHECKSUM": reads, "OPTIMIZE": reads, "CACHE": reads,
 	"START": reads, "COMMIT": reads, "ROLLBACK": reads, "SAVEPOINT": reads, "RELEASE": reads, "UNLOCK": reads,
 	"USE": reads, "KILL": reads, "FLUSH": reads, "DEALLOCATE": reads, "SIGNAL": reads, "RESIGNAL": reads,
-	"GET": reads, "GRANT": reads, "REVOKE": reads, "PURGE": reads, "RESET": reads, "XA": reads,
+	"GET": reads, "GRANT": reads, "REVOKE": reads, "PURGE": reads, "RESET": reads,
 	// What a procedure writes is not seen here.
 	"CALL": reads,
 
@@ -55,7 +57,7 @@ var classes = map[string]class{
 	"IMPORT": replaces, "REPAIR": replaces, "LOCK": locks,
 
 	"BEGIN": begins, "SET": sets, "ANALYZE": analyzes, "EXPLAIN": explains, "DESCRIBE": explains, "DESC": explains,
-	"PREPARE": prepares, "EXECUTE": executes, "BINLOG": hides,
+	"PREPARE": prepares, "EXECUTE": executes, "XA": distributes, "BINLOG": hides,
 }
 
 // classOf is the class of a statement.

@@ -100,8 +100,8 @@ func (j *judge) planText(p piece, i int) Plan {
 	}
 	s := j.session
 	s.MultiStatements = false
-	inner := j.Rules.Plan(s, unquote(p.text(i), s.SQLMode))
-	if inner.Kind == Pass || inner.Kind == Refuse {
+	inner := j.PlanPrepared(s, unquote(p.text(i), s.SQLMode))
+	if inner.Kind == Pass && !inner.unlocks || inner.Kind == Refuse {
 		return inner
 	}
 	return Plan{Kind: Refuse, Write: inner.Write, Reason: Unsupported, Why: dynamicWhy}

@@ -48,6 +48,25 @@ type Plan struct {
 	Reason Reason
 	// Why is one sentence for a person: why this plan and not a cheaper one.
 	Why string
+	// unlocks tells that the statement lets go of its transaction's locks on rows
+	// that were only read, while what was written waits to be committed.
+	unlocks bool
+}
+
+// guarded tells that the plan is to send the statement with a guard.
+func (p Plan) guarded() bool { return p.Kind == Join || p.Kind == Exists || p.Kind == Bracket }
+
+// Under is the plan as it is when the statement is executed in s: a statement may
+// have been prepared before the session got there.
+func (p Plan) Under(s Session) Plan {
+	switch {
+	case p.guarded() && s.ForgedClock:
+		return Plan{Kind: Refuse, Write: p.Write, Reason: Forbidden, Why: "SET timestamp has changed the session's clock, by which the lease would be judged; SET timestamp = DEFAULT first"}
+	case p.unlocks && s.HoldsGuard:
+		return Plan{Kind: Refuse, Reason: Unsupported, Why: "XA PREPARE lets go of the lock that guards the branch's writes, which would be committed under a later holder; use XA COMMIT … ONE PHASE"}
+	default:
+		return p
+	}
 }
 
 // Write is the policy for one guarded statement.

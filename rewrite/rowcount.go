@@ -49,6 +49,25 @@ func RestoreRowCount(s Session, sql string, n int64) (text string, ok bool) {
 	return apply(sql, append(edits, f.names...)), true
 }
 
+const countsWhy = "it reads ROW_COUNT() or FOUND_ROWS() of the statement before, and the guard would come between; read that into a variable first"
+
+var countWords = newMatcher("row_count", "found_rows")
+
+// readsCounts tells that a statement calls ROW_COUNT() or FOUND_ROWS(), or may.
+func readsCounts(s Session, sql string) bool {
+	if !countWords.in([]byte(sql)) {
+		return false
+	}
+	tokens, certain := lex(s, sql)
+	p := piece{sql, tokens}
+	for i := range tokens {
+		if (p.is(i, "ROW_COUNT") || p.is(i, "FOUND_ROWS")) && p.symbol(i+1, '(') {
+			return true
+		}
+	}
+	return !certain
+}
+
 // edit replaces the bytes from start to end by text.
 type edit struct {
 	start, end int

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unsafe"
 )
 
 // Table names a table. Both parts are as the server stores them.
@@ -166,8 +167,21 @@ func equalTables(a, b Table) bool {
 // protected table directly. It looks for the names of the protected tables and of
 // the lease table in the bytes, and for what writes without naming: PREPARE,
 // EXECUTE IMMEDIATE, DROP DATABASE, BINLOG. It allocates nothing.
+//
+// A SELECT is no mention whatever it names. The proxy then need not ask for the
+// session's facts before it, which would disturb the ROW_COUNT() or FOUND_ROWS() that it
+// may read.
 func (r *Rules) Mentions(sql []byte) bool {
-	return r.always || r.mentions.in(sql) || hidesLetters(sql)
+	return (r.always || r.mentions.in(sql) || hidesLetters(sql)) && !onlySelects(sql)
+}
+
+// onlySelects tells that a text is certainly one SELECT, whatever the session's
+// sql_mode and character set: nothing follows a semicolon, wherever that may be.
+func onlySelects(sql []byte) bool {
+	text := unsafe.String(unsafe.SliceData(sql), len(sql)) // only read, and not kept
+	l := newLexer(text, 0)
+	first := l.next()
+	return l.executable < 0 && strings.EqualFold(text[first.start:first.end], "SELECT") && !suspicious(text)
 }
 
 // The characters that servers which fold the case of table names take for an ASCII

@@ -32,4 +32,6 @@ type Session struct {
 	// ForgedClock tells that the session's CURRENT_TIMESTAMP is not the
 	// server's clock (SET timestamp).
 	ForgedClock bool
+	// HoldsGuard tells that the session's open transaction has a guard's lock.
+	HoldsGuard bool
 }
