@@ -205,7 +205,7 @@ func (s *session) query(before rowCount) error {
 			sql = packet[1:]
 		}
 	}
-	s.tablesLocked = s.tablesLocked || locksTables(sql)
+	s.noteLasting(rewrite.MayLast(sql))
 	mentions := s.srv.Rules.Mentions(sql)
 	changes := rewrite.MayChangeFacts(sql)
 	if !mentions {
@@ -228,11 +228,13 @@ func (s *session) query(before rowCount) error {
 	})
 }
 
-// locksTables tells that a statement is a LOCK TABLES. They stay locked until any of
-// several statements, which are not followed: what is bracketed finds out.
-func locksTables(sql []byte) bool {
-	word, _, _ := bytes.Cut(bytes.TrimSpace(sql), []byte(" "))
-	return bytes.EqualFold(word, []byte("lock"))
+// noteLasting takes note of what a statement may do that lasts, and that the
+// server does not tell. Tables stay locked until any of several statements, which
+// are not followed: what is bracketed finds out.
+func (s *session) noteLasting(locksTables, setsClock bool) {
+	s.tablesLocked = s.tablesLocked || locksTables
+	s.clockSet = s.clockSet || setsClock
+	s.facts.stale = s.facts.stale || setsClock
 }
 
 // nothingLeft is the discard of a command that was read whole.

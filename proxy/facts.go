@@ -29,7 +29,8 @@ const factsQuery = "SELECT CAST(DATABASE() AS BINARY), CAST(@@sql_mode AS BINARY
 	" CAST(CONVERT(@fence_lease USING utf8mb4) AS BINARY), CAST(CONVERT(@fence_owner USING utf8mb4) AS BINARY)," +
 	" CAST(CONVERT(@fence_token USING utf8mb4) AS BINARY)," +
 	" CAST(UNIX_TIMESTAMP(CURRENT_TIMESTAMP(6)) - UNIX_TIMESTAMP(SYSDATE(6)) AS BINARY)," +
-	" CAST(@@character_set_connection AS BINARY) LIMIT 1"
+	" CAST(@@character_set_connection AS BINARY)," +
+	" CAST(@@sql_safe_updates OR NOT @@sql_big_selects AS BINARY) LIMIT 1"
 
 // forgedClockSeconds is how far a statement's clock may be from the server's
 // before it counts as set by hand. The two are read microseconds apart; the
@@ -53,7 +54,7 @@ func (s *session) askFacts() error {
 	if r.failed() {
 		return r.err
 	}
-	if len(r.row) != 9 {
+	if len(r.row) != 10 {
 		return backendError{fmt.Errorf("asked for the session's state, got %d columns", len(r.row))}
 	}
 	lowerCase, err := strconv.Atoi(r.row[3].text)
@@ -70,6 +71,7 @@ func (s *session) askFacts() error {
 		Charset:             strings.ToLower(r.row[2].text),
 		ConnectionCharset:   strings.ToLower(r.row[8].text),
 		LowerCaseTableNames: lowerCase,
+		LimitsJoins:         r.row[9].text == "1",
 		MultiStatements:     s.facts.session.MultiStatements,
 		HoldsGuard:          s.facts.session.HoldsGuard,
 		ForgedClock:         math.Abs(drift) > forgedClockSeconds,
@@ -79,7 +81,8 @@ func (s *session) askFacts() error {
 		owner: r.row[5].text, hasOwner: !r.row[5].null,
 		token: r.row[6].text, hasToken: !r.row[6].null,
 	}
-	s.facts.stale = false
+	// A clock that was set may stand still: it is off only later.
+	s.facts.stale = s.clockSet
 	return nil
 }
 

@@ -212,7 +212,7 @@ func (s *session) forget() {
 	s.lastID = 0
 	s.aborted = nil
 	s.rowCount = rowCount{}
-	s.tablesLocked = false
+	s.tablesLocked, s.clockSet = false, false
 }
 
 // finishLogin gives the server the session's identity, if it came with the

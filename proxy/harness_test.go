@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 // fixture is a proxy in front of the shared server, with a schema of its own
 // that has a lease table and the protected table runs.
 type fixture struct {
-	t      *testing.T
+	t      testing.TB
 	schema string
 	addr   string  // of the proxy
 	direct *sql.DB // straight at the server
@@ -67,12 +67,12 @@ type fixture struct {
 const leaseName = "admin:reconciliation"
 
 // setup starts a fixture. change may alter the rule of runs and the options.
-func setup(t *testing.T, change ...func(*rewrite.Rule, *proxy.Options)) *fixture {
+func setup(t testing.TB, change ...func(*rewrite.Rule, *proxy.Options)) *fixture {
 	t.Helper()
 	return setupOn(t, server, change...)
 }
 
-func setupOn(t *testing.T, db *dbtest.Server, change ...func(*rewrite.Rule, *proxy.Options)) *fixture {
+func setupOn(t testing.TB, db *dbtest.Server, change ...func(*rewrite.Rule, *proxy.Options)) *fixture {
 	t.Helper()
 	f := &fixture{t: t, schema: schemaName(t), logs: &logBuffer{}}
 	root := open(t, db.DSN(""))
@@ -143,7 +143,7 @@ func (f *fixture) stop() {
 	_ = f.proxy.Shutdown(ctx)
 }
 
-func schemaName(t *testing.T) string {
+func schemaName(t testing.TB) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
 			return r
@@ -170,7 +170,7 @@ func (c *counter) next() int {
 
 var schemaCount counter
 
-func open(t *testing.T, dsn string) *sql.DB {
+func open(t testing.TB, dsn string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("mysql", dsn)
 	if err != nil {
@@ -180,7 +180,7 @@ func open(t *testing.T, dsn string) *sql.DB {
 	return db
 }
 
-func mustExec(t *testing.T, db interface {
+func mustExec(t testing.TB, db interface {
 	Exec(string, ...any) (sql.Result, error)
 }, query string, args ...any,
 ) sql.Result {
@@ -252,7 +252,7 @@ func (f *fixture) status(id int) string {
 
 // client is one session.
 type client struct {
-	t    *testing.T
+	t    testing.TB
 	conn *sql.Conn
 }
 

@@ -27,6 +27,10 @@ func TestAGuardHoldsTheLeaseUntilTheTransactionEnds(t *testing.T) {
 		{"delete, several tables", "DELETE r FROM runs AS r JOIN notes ON notes.id = r.id", nil},
 		{"bracket", "INSERT INTO runs (n) VALUES (91)", nil},
 		{"prepared", "UPDATE runs SET status = ? WHERE id = 1", []any{"x"}},
+		{"prepared exists", "UPDATE runs SET n = n + ? WHERE id = 3", []any{1}},
+		{"prepared exists, several tables", "UPDATE runs r JOIN notes ON notes.id = r.id SET r.status = ?", []any{"x"}},
+		{"prepared delete", "DELETE FROM runs WHERE id = ?", []any{2}},
+		{"prepared delete, several tables", "DELETE r FROM runs AS r JOIN notes ON notes.id = r.id WHERE r.id = ?", []any{1}},
 		{"prepared bracket", "INSERT INTO runs (n) VALUES (?)", []any{92}},
 	}
 	for _, isolation := range []string{"READ COMMITTED", "REPEATABLE READ"} {

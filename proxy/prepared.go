@@ -15,6 +15,8 @@ type statement struct {
 	sql          string
 	plan         rewrite.Plan
 	changesFacts bool
+	locksTables  bool
+	setsClock    bool
 }
 
 // prepare answers COM_STMT_PREPARE. Nothing is refused here: whether a write is
@@ -25,6 +27,7 @@ func (s *session) prepare() error {
 		return clientError{err}
 	}
 	st := &statement{sql: string(packet[1:]), changesFacts: rewrite.MayChangeFacts(packet[1:])}
+	st.locksTables, st.setsClock = rewrite.MayLast(packet[1:])
 	if s.srv.Rules.Mentions(packet[1:]) {
 		if err := s.refreshFacts(); err != nil {
 			return s.sendServerError(err)
@@ -136,6 +139,7 @@ func (s *session) execute() error {
 	if s.aborted != nil {
 		return s.whileAborted(st.sql, s.passSilent, s.discardCommand)
 	}
+	s.noteLasting(st.locksTables, st.setsClock)
 	if st.plan.Under(s.facts.session).Kind == rewrite.Pass {
 		s.facts.stale = s.facts.stale || st.changesFacts
 		return s.passOn(s.passSilent)
@@ -146,7 +150,7 @@ func (s *session) execute() error {
 		}
 		return s.sendServerError(err)
 	}
-	s.facts.stale = st.changesFacts
+	s.facts.stale = s.facts.stale || st.changesFacts
 	return s.carryOut(operation{
 		start:    start,
 		sql:      st.sql,

@@ -15,7 +15,7 @@ import (
 
 // rawClient speaks the protocol by hand, for what no driver lets a test say.
 type rawClient struct {
-	t *testing.T
+	t testing.TB
 	*wire.Conn
 	capabilities uint32
 }
@@ -26,7 +26,7 @@ const rawCapabilities = wire.ClientProtocol41 | wire.ClientSecureConnection | wi
 // rawTimeout ends a test whose peer says nothing.
 const rawTimeout = 20 * time.Second
 
-func dialRaw(t *testing.T, addr string) *rawClient {
+func dialRaw(t testing.TB, addr string) *rawClient {
 	t.Helper()
 	nc, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -55,16 +55,17 @@ func (f *fixture) loginAt(addr string, further uint32, attributes ...string) (*r
 	if len(greeting) == 0 || greeting[0] != 10 {
 		f.t.Fatalf("no greeting: % x", greeting)
 	}
-	c.write(handshakeResponse(c.capabilities, f.schema, attributes))
+	c.write(handshakeResponse(c.capabilities, "root", f.schema, attributes))
 	return c, c.read()
 }
 
-func handshakeResponse(capabilities uint32, database string, attributes []string) []byte {
+// handshakeResponse logs in user without a password.
+func handshakeResponse(capabilities uint32, user, database string, attributes []string) []byte {
 	r := binary.LittleEndian.AppendUint32(nil, capabilities)
 	r = binary.LittleEndian.AppendUint32(r, wire.MaxPayload)
 	r = append(r, 45)
 	r = append(r, make([]byte, 23)...)
-	r = append(r, "root\x00\x00"...)
+	r = append(r, user+"\x00\x00"...)
 	r = append(r, database...)
 	r = append(r, "\x00mysql_native_password\x00"...)
 	return append(r, attributeBlock(attributes)...)

@@ -35,8 +35,9 @@ type session struct {
 	lastID     uint32 // of the statement prepared last
 	aborted    *abort // nil unless a rejection rolled the transaction back
 	rowCount   rowCount
-	// tablesLocked tells that the client may have tables locked.
-	tablesLocked bool
+	// tablesLocked tells that the client may have tables locked, and clockSet that it
+	// may have a clock of its own.
+	tablesLocked, clockSet bool
 
 	mu       sync.Mutex // guards what follows
 	waiting  bool       // for the next command, with nothing of it read

@@ -24,7 +24,7 @@ const longestFollows = 10
 // factWords what it must mention to change a fact.
 var (
 	readingWords = newMatcher("sql_mode", "names", "char", "collation", "statement", "/*")
-	factWords    = newMatcher("sql_mode", "names", "char", "collation", "statement", "/*", "timestamp", "fence_")
+	factWords    = newMatcher("sql_mode", "names", "char", "collation", "statement", "/*", "timestamp", "fence_", "safe_updates", "big_selects", "max_join_size")
 	schemaWords  = newMatcher("database", "schema")
 	compoundWord = newMatcher("not", "fence_")
 )

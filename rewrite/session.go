@@ -27,6 +27,9 @@ type Session struct {
 	LowerCaseTableNames int
 	// MultiStatements tells that the server splits one packet at semicolons.
 	MultiStatements bool
+	// LimitsJoins tells that the server refuses joins for the rows that they examine
+	// (sql_safe_updates, or sql_big_selects = 0).
+	LimitsJoins bool
 	// Autocommit tells that the session is in autocommit mode.
 	Autocommit bool
 	// ForgedClock tells that the session's CURRENT_TIMESTAMP is not the

@@ -80,12 +80,15 @@ func (p piece) insertExists(from int, hasWhere bool, guard string) (text string,
 //     silently 0 or empty in a multi-table UPDATE of several rows, in strict mode too;
 //     so every value that may be NULL counts: columns, functions, placeholders;
 //   - a later assignment reads the old value of an earlier one;
+//   - sql_safe_updates and max_join_size refuse joins where they let an UPDATE be;
 //   - ORDER BY and LIMIT are allowed by one server only; IGNORE counts differently.
 func (j *judge) notJoinable(p piece, st *ast.UpdateStmt) string {
 	join := st.TableRefs.TableRefs
 	switch {
 	case join.Right != nil, len(sources(join)) != 1, !isTable(join.Left):
 		return "it has several tables"
+	case j.session.LimitsJoins:
+		return "the session's sql_safe_updates or max_join_size could refuse a join"
 	case st.Order != nil || st.Limit != nil:
 		return "it has ORDER BY or LIMIT"
 	case st.IgnoreErr:
