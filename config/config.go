@@ -25,10 +25,11 @@ type Config struct {
 	// LeaseTable holds the leases, one a row.
 	LeaseTable rewrite.Table
 	// Protect are the protected tables, each once; at least one.
-	Protect []Protection
-	Limits  Limits
-	Admin   Admin
-	Log     Log
+	Protect   []Protection
+	Catalogue Catalogue
+	Limits    Limits
+	Admin     Admin
+	Log       Log
 }
 
 // Backend is the server that sessions are relayed to.
@@ -42,6 +43,22 @@ type Protection struct {
 	rewrite.Rule
 	Line int
 }
+
+// Catalogue says how the proxy learns of views, triggers, routines and foreign keys.
+type Catalogue struct {
+	Incomplete Incomplete
+}
+
+// Incomplete says what becomes of a proxy whose control account may not see all that
+// is in the schemas of the protected tables.
+type Incomplete uint8
+
+const (
+	// IncompleteRefuse does not start it.
+	IncompleteRefuse Incomplete = iota
+	// IncompleteWarn starts it with a warning in the log.
+	IncompleteWarn
+)
 
 // Limits bound what one client, or all of them together, can take.
 type Limits struct {

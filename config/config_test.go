@@ -55,7 +55,8 @@ func TestThePlainestFileTakesEveryDefault(t *testing.T) {
 			MaxConnections: 1000, MaxStatementBytes: 1 << 30,
 			ConnectTimeout: 5 * time.Second, LoginTimeout: 10 * time.Second, DrainTimeout: 30 * time.Second,
 		},
-		Log: config.Log{Level: slog.LevelInfo, Format: config.JSON},
+		Catalogue: config.Catalogue{Incomplete: config.IncompleteRefuse},
+		Log:       config.Log{Level: slog.LevelInfo, Format: config.JSON},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -80,6 +81,7 @@ limits:
   connect_timeout: 1m30s
   login_timeout: 500ms
   drain_timeout: 2h
+catalogue: {incomplete: warn}
 admin: {listen: "127.0.0.1:0"}
 log: {level: debug, format: text, statements: true}
 `
@@ -107,8 +109,9 @@ log: {level: debug, format: text, statements: true}
 			MaxConnections: 20, MaxStatementBytes: 64 << 20,
 			ConnectTimeout: 90 * time.Second, LoginTimeout: 500 * time.Millisecond, DrainTimeout: 2 * time.Hour,
 		},
-		Admin: config.Admin{Listen: "127.0.0.1:0"},
-		Log:   config.Log{Level: slog.LevelDebug, Format: config.Text, Statements: true},
+		Catalogue: config.Catalogue{Incomplete: config.IncompleteWarn},
+		Admin:     config.Admin{Listen: "127.0.0.1:0"},
+		Log:       config.Log{Level: slog.LevelDebug, Format: config.Text, Statements: true},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -132,8 +135,8 @@ func TestTheSampleFileLoadsAndShowsTheDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	commentedOut := regexp.MustCompile(`(?m)^( *)#([a-z])`)
-	if n := len(commentedOut.FindAll(text, -1)); n != 10 {
-		t.Fatalf("the sample has %d keys commented out, want 10", n)
+	if n := len(commentedOut.FindAll(text, -1)); n != 12 {
+		t.Fatalf("the sample has %d keys commented out, want 12", n)
 	}
 	withDefaults := commentedOut.ReplaceAll(text, []byte("$1$2"))
 	full, err := config.Parse("full", withDefaults, os.LookupEnv)

@@ -154,6 +154,9 @@ func TestAMistakeIsNamedWithItsPlaceAndARemedy(t *testing.T) {
 			`f.yaml:8:51: limits.max_statement_bytes is "2GiB", not a size from 1KiB to 1GiB`,
 			`f.yaml:8:74: limits.connect_timeout is "0s", less than 1ms`,
 		}},
+		{"an incomplete catalogue ignored", plainest + "catalogue: {incomplete: ignore}\n", []string{
+			`f.yaml:8:25: catalogue.incomplete is "ignore", not one of refuse, warn`,
+		}},
 		{"a size larger than any number", plainest + "limits: {max_statement_bytes: 99999999999GiB}\n", []string{
 			`f.yaml:8:31: limits.max_statement_bytes is "99999999999GiB", not a size from 1KiB to 1GiB`,
 		}},

@@ -19,6 +19,7 @@ var (
 		{"reject", rewrite.UnfencedReject}, {"observe", rewrite.UnfencedObserve}, {"allow", rewrite.UnfencedAllow},
 	}
 	onReject   = []choice[rewrite.OnReject]{{"error", rewrite.RejectError}, {"zero_rows", rewrite.RejectZeroRows}}
+	incomplete = []choice[Incomplete]{{"refuse", IncompleteRefuse}, {"warn", IncompleteWarn}}
 	logFormats = []choice[LogFormat]{{"json", JSON}, {"text", Text}}
 	logLevels  = []choice[slog.Level]{
 		{"debug", slog.LevelDebug}, {"info", slog.LevelInfo}, {"warn", slog.LevelWarn}, {"error", slog.LevelError},
@@ -106,6 +107,7 @@ func (r *reader) config(root value) *Config {
 		}},
 		field{"lease_table", true, func(v value) { set(&c.LeaseTable)(r.leaseTable(v)) }},
 		field{"protect", true, func(v value) { r.list(v, func(v value) { r.readProtection(v, c, &places) }) }},
+		field{"catalogue", false, func(v value) { r.readCatalogue(v, &c.Catalogue) }},
 		field{"limits", false, func(v value) { r.readLimits(v, &c.Limits) }},
 		field{"admin", false, func(v value) { r.readAdmin(v, c, &places) }},
 		field{"log", false, func(v value) { r.readLog(v, &c.Log) }},
@@ -161,6 +163,13 @@ func (r *reader) readProtection(v value, c *Config, p *places) {
 		field{"on_reject", false, func(v value) { set(&protection.OnReject)(choose(r, v, onReject)) }},
 	)
 	c.Protect = append(c.Protect, protection)
+}
+
+func (r *reader) readCatalogue(v value, c *Catalogue) {
+	r.mapping(
+		v,
+		field{"incomplete", false, func(v value) { set(&c.Incomplete)(choose(r, v, incomplete)) }},
+	)
 }
 
 func (r *reader) readLimits(v value, l *Limits) {

@@ -58,6 +58,11 @@ type ForeignKey struct {
 	Name   string
 	Child  Table
 	Parent Table
+	// ParentColumns are the columns that the key refers to: an UPDATE that assigns
+	// none of them does nothing to the child. nil stands for any column, and is to be
+	// given where one of them may change without being assigned: it is generated, or
+	// ON UPDATE CURRENT_TIMESTAMP.
+	ParentColumns []string
 	// OnDelete is what a DELETE of the parent does to the child: DeleteRow, UpdateRow,
 	// or 0 for nothing; OnUpdate the same for an UPDATE.
 	OnDelete, OnUpdate Change
@@ -70,6 +75,4 @@ const (
 	InsertRow Change = 1 << iota
 	UpdateRow
 	DeleteRow
-
-	anyChange = InsertRow | UpdateRow | DeleteRow
 )

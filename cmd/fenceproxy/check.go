@@ -17,17 +17,22 @@ func (p *program) checkCommand() *cobra.Command {
 		Short: "Validate the configuration, and with --online the server",
 		Long: `Validate the configuration file. With --online, connect with the control account
 and verify that the server is recent enough, that the lease table is as fenceproxy
-migrate made it, that the protected tables exist and are InnoDB, and that the
-accounts have the grants that guards need. What is missing is printed with the
-statement that puts it right. Nothing is changed.
+migrate made it, that the protected tables exist and are InnoDB, that the backend is
+the server of the control account, that this account may see every view, trigger,
+routine and foreign key that writes protected tables, and that the accounts have the
+grants that guards need. What is missing is printed with the statement that puts it
+right. Events and tables of engines whose writes cannot be guarded are warned of.
+Nothing is changed.
 
-The control account needs SELECT, INSERT and UPDATE on the lease table. Accounts of
-applications need SELECT on it, since guards run in their sessions. (MySQL before
+The control account needs SELECT, INSERT and UPDATE on the lease table, and to see
+the catalogue SELECT, SHOW VIEW, TRIGGER and EVENT on *.*. Accounts of applications
+need SELECT on the lease table, since guards run in their sessions. (MySQL before
 8.0.22 wants LOCK TABLES of them, too.) To verify those, the control account must be
 able to read the mysql schema. Roles are followed on MariaDB; for MySQL, grant to
 the account itself.
 
-One line a check is printed; the exit status is 1 when one failed.`,
+One line a check is printed; the exit status is 1 when one failed. Warnings fail
+nothing.`,
 		Example: `  fenceproxy check -c fenceproxy.yaml
   fenceproxy check --online --app-user app@10.0.0.% --app-user 'reports@%'`,
 		Args: cobra.NoArgs,
@@ -79,12 +84,17 @@ func (r *checkReport) ok(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.w, "ok    "+format+"\n", args...)
 }
 
+// warn tells what an operator should know and may well have meant.
+func (r *checkReport) warn(format string, args ...any) {
+	_, _ = fmt.Fprintf(r.w, "WARN  "+format+"\n", args...)
+}
+
 func (r *checkReport) fail(format string, args ...any) {
 	r.failed++
 	_, _ = fmt.Fprintf(r.w, "FAIL  "+format+"\n", args...)
 }
 
-// remedy prints what puts the last failure right.
+// remedy prints what puts the last failure or warning right.
 func (r *checkReport) remedy(text string) { _, _ = fmt.Fprintln(r.w, "      "+text) }
 
 func (r *checkReport) result() error {

@@ -66,6 +66,12 @@ func (o *onlineChecks) run(ctx context.Context, accounts []account) error {
 			return err
 		}
 	}
+	if err := o.checkBackend(ctx); err != nil {
+		return err
+	}
+	if err := o.checkCatalogue(ctx); err != nil {
+		return err
+	}
 	for _, a := range accounts {
 		if err := o.checkAccount(ctx, a); err != nil {
 			return err

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
+
+	"github.com/fenceproxy/fenceproxy/internal/dbtest"
 )
 
 func TestCheckOnlineFindsWhatGuardsNeed(t *testing.T) {
@@ -25,7 +29,8 @@ func TestCheckOnlineFindsWhatGuardsNeed(t *testing.T) {
 		CREATE VIEW app.seen AS SELECT * FROM app.runs;
 		CREATE USER proxy@'%'; GRANT SELECT ON app.runs TO proxy@'%';
 		GRANT SELECT, INSERT, UPDATE ON app.fenced_job_leases TO proxy@'%';
-		CREATE USER half@'%'; GRANT SELECT ON app.* TO half@'%';
+		GRANT SHOW VIEW, TRIGGER, EVENT ON *.* TO proxy@'%'; GRANT SELECT ON mysql.proc TO proxy@'%'; GRANT SELECT ON app.seen TO proxy@'%';
+		CREATE USER half@'%'; GRANT SELECT, SHOW VIEW, TRIGGER, EVENT ON *.* TO half@'%';
 		CREATE USER blind@'%'; GRANT SELECT, INSERT, UPDATE ON app.fenced_job_leases TO blind@'%';
 		CREATE USER none@'%'; GRANT SELECT, UPDATE ON app.runs TO none@'%';
 		CREATE USER three@'%'; GRANT SELECT (lease_name, owner_token, fence_token) ON app.fenced_job_leases TO three@'%';
@@ -41,42 +46,46 @@ func TestCheckOnlineFindsWhatGuardsNeed(t *testing.T) {
 		name, dsn string
 		tables    []string
 		accounts  []string
-		failed    bool
+		failures  int
 		want      []string
 	}{
-		{"all is well", as("proxy"), nil, nil, false, []string{
+		{"all is well", as("proxy"), nil, nil, 0, []string{
 			"ok    server MariaDB 1", "ok    lease table app.fenced_job_leases\n", "ok    protected table app.runs\n",
 			"ok    control account 'proxy'@'%' may SELECT, INSERT, UPDATE on app.fenced_job_leases\n",
+			"ok    backend " + server.Addr() + " is the server of control.dsn\n", "ok    catalogue: 1 views, ",
 		}},
-		{"a view", root, []string{"app.seen"}, nil, true, []string{
+		{"a view", root, []string{"app.seen"}, nil, 1, []string{
 			"FAIL  protected table app.seen (line 6) is a view: protect the tables behind it\n",
 		}},
-		{"another engine", root, []string{"app.runs", "app.old"}, nil, true, []string{
+		{"another engine", root, []string{"app.runs", "app.old"}, nil, 1, []string{
 			"ok    protected table app.runs\n",
 			"FAIL  protected table app.old (line 7) has engine MyISAM, which neither locks rows nor rolls back\n",
 			"      ALTER TABLE `app`.`old` ENGINE=InnoDB;\n",
 		}},
-		{"a name in another case", root, []string{"app.Runs"}, nil, true, []string{"FAIL  protected table app.Runs (line 6) does not exist"}},
-		{"a control account that may only read", as("half"), nil, nil, true, []string{
+		{"a name in another case", root, []string{"app.Runs"}, nil, 1, []string{"FAIL  protected table app.Runs (line 6) does not exist"}},
+		{"a control account that may only read", as("half"), nil, nil, 1, []string{
 			"FAIL  control account 'half'@'%' may not INSERT, UPDATE on app.fenced_job_leases\n",
 			"      GRANT INSERT, UPDATE ON `app`.`fenced_job_leases` TO 'half'@'%';\n",
 		}},
-		{"a control account that cannot see a protected table", as("blind"), nil, nil, true, []string{
+		{"a control account that cannot see a protected table", as("blind"), nil, nil, 3, []string{
 			"FAIL  protected table app.runs (line 6) does not exist, or 'blind'@'%' may not see it\n",
 			"      if it exists: GRANT SELECT ON `app`.`runs` TO 'blind'@'%';\n",
+			"FAIL  catalogue: triggers, foreign keys and views of schema app may be hidden\n      GRANT TRIGGER ON `app`.* TO `blind`@`%`;\n",
+			"FAIL  catalogue: routines of schema app, or what they do, may be hidden\n      GRANT SELECT ON `mysql`.`proc` TO `blind`@`%`;\n",
+			"WARN  catalogue: events of some schemas may be hidden\n      GRANT EVENT ON *.* TO `blind`@`%`;\n",
 		}},
-		{"a control account that cannot see grants", as("proxy"), nil, []string{"none@%"}, true, []string{
+		{"a control account that cannot see grants", as("proxy"), nil, []string{"none@%"}, 1, []string{
 			"FAIL  account 'none'@'%': 'proxy'@'%' may not read the mysql schema, so its grants cannot be seen\n",
 			"GRANT SELECT ON `app`.`fenced_job_leases` TO 'none'@'%';\n",
 		}},
-		{"an account without a grant", root, nil, []string{"none@%"}, true, []string{
+		{"an account without a grant", root, nil, []string{"none@%"}, 1, []string{
 			"FAIL  account 'none'@'%' may not SELECT on app.fenced_job_leases, where its guards read\n",
 			"      GRANT SELECT ON `app`.`fenced_job_leases` TO 'none'@'%';\n",
 		}},
-		{"an account that does not exist", root, nil, []string{"none@localhost"}, true, []string{"FAIL  account 'none'@'localhost' does not exist\n"}},
-		{"a grant on three of the four columns", root, nil, []string{"three@%"}, true, []string{"FAIL  account 'three'@'%' may not SELECT"}},
-		{"a role that is not the default", root, nil, []string{"idle@%"}, true, []string{"FAIL  account 'idle'@'%' may not SELECT"}},
-		{"grants of every level", root, nil, []string{"four@%", "'tab'@'10.0.0.%'", "pat@%", "every@%", "half@%", "rolled@%"}, false, []string{
+		{"an account that does not exist", root, nil, []string{"none@localhost"}, 1, []string{"FAIL  account 'none'@'localhost' does not exist\n"}},
+		{"a grant on three of the four columns", root, nil, []string{"three@%"}, 1, []string{"FAIL  account 'three'@'%' may not SELECT"}},
+		{"a role that is not the default", root, nil, []string{"idle@%"}, 1, []string{"FAIL  account 'idle'@'%' may not SELECT"}},
+		{"grants of every level", root, nil, []string{"four@%", "'tab'@'10.0.0.%'", "pat@%", "every@%", "half@%", "rolled@%"}, 0, []string{
 			"ok    account 'four'@'%' may", "ok    account 'tab'@'10.0.0.%' may", "ok    account 'pat'@'%' may",
 			"ok    account 'every'@'%' may", "ok    account 'half'@'%' may", "ok    account 'rolled'@'%' may",
 		}},
@@ -88,8 +97,11 @@ func TestCheckOnlineFindsWhatGuardsNeed(t *testing.T) {
 				args = append(args, "--app-user", a)
 			}
 			status, complaint := exitOK, ""
-			if tt.failed {
+			switch {
+			case tt.failures == 1:
 				status, complaint = exitFailed, "fenceproxy: one check failed\n"
+			case tt.failures > 1:
+				status, complaint = exitFailed, fmt.Sprintf("fenceproxy: %d checks failed\n", tt.failures)
 			}
 			r := cli{t: t, config: configFor(t, tt.dsn, tt.tables...)}.want(status, complaint, args...)
 			for _, want := range tt.want {
@@ -108,6 +120,60 @@ func TestCheckOnlineFindsWhatGuardsNeed(t *testing.T) {
 		execSQL(t, db, "GRANT SELECT ON app.fenced_job_leases TO PUBLIC")
 		cli{t: t, config: configFor(t, root)}.must("check", "--online", "--app-user", "three@%")
 	})
+}
+
+func TestCheckOnlineTellsAnotherServerBehindTheBackendsAddress(t *testing.T) {
+	server, db := openServer(t)
+	other := dbtest.New(t)
+	c := cli{t: t, config: configFor(t, server.DSN("app"))}
+	c.must("migrate", "up")
+	execSQL(t, db, "CREATE TABLE app.runs (id INT PRIMARY KEY)")
+	text, err := os.ReadFile(c.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := func(address string) cli {
+		return cli{t: t, config: writeFile(t, strings.Replace(string(text), fmt.Sprintf("address: %q", server.Addr()), fmt.Sprintf("address: %q", address), 1))}
+	}
+	want := "FAIL  backend " + other.Addr() + " is another server than root@tcp(" + server.Addr() + ")/app (control.dsn): leases would be read where no guard looks\n"
+	if r := to(other.Addr()).want(exitFailed, "one check failed", "check", "--online"); !strings.Contains(r.out, want) {
+		t.Errorf("lacks %q:\n%s", want, r.out)
+	}
+	want = "ok    backend unix:" + server.Socket() + " is the server of control.dsn\n"
+	if out := to("unix:"+server.Socket()).must("check", "--online"); !strings.Contains(out, want) {
+		t.Errorf("lacks %q:\n%s", want, out)
+	}
+	if err := other.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	want = "WARN  backend " + other.Addr() + ": the control account cannot log in there"
+	if out := to(other.Addr()).must("check", "--online"); !strings.Contains(out, want) {
+		t.Errorf("lacks %q:\n%s", want, out)
+	}
+}
+
+func TestCheckOnlineWarnsOfWritesThatNoGuardStandsBefore(t *testing.T) {
+	server, db := openServer(t)
+	c := cli{t: t, config: configFor(t, server.DSN("app"))}
+	c.must("migrate", "up")
+	execSQL(t, db, `CREATE TABLE app.runs (id INT PRIMARY KEY); CREATE TABLE app.log (id INT) ENGINE=MyISAM;
+		CREATE TABLE app.door (id INT) ENGINE=MRG_MyISAM UNION=(app.log);
+		CREATE EVENT app.sweep ON SCHEDULE EVERY 1 DAY STARTS '2030-01-01' DO DELETE FROM app.runs;
+		CREATE EVENT app.idle ON SCHEDULE EVERY 1 DAY DISABLE DO DELETE FROM app.runs WHERE id = 'x';
+		CREATE EVENT app.other ON SCHEDULE EVERY 1 DAY STARTS '2030-01-01' DO DELETE FROM app.log;`)
+	out := c.must("check", "--online")
+	for _, want := range []string{
+		"WARN  event app.sweep may write app.runs: the server runs it by itself, so no guard stands before it\n",
+		"WARN  event app.idle (not enabled) may write app.runs: ",
+		"WARN  table app.door has engine MRG_MyISAM: if it leads to a protected table, no guard stands before writes of it\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("lacks %q:\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "app.other") {
+		t.Errorf("warns of an event that writes another table:\n%s", out)
+	}
 }
 
 // The grants that check demands are those that the server demands.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/fenceproxy/fenceproxy/internal/dbtest"
 )
 
@@ -72,8 +74,12 @@ func configFor(t *testing.T, dsn string, tables ...string) string {
 	if len(tables) == 0 {
 		tables = []string{"app.runs"}
 	}
-	text := "listen: [127.0.0.1:3307]\nbackend: {address: 127.0.0.1:3306}\nlease_table: app.fenced_job_leases\n" +
-		fmt.Sprintf("control: {dsn: %q}\nprotect:\n", dsn)
+	control, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "listen: [127.0.0.1:3307]\nlease_table: app.fenced_job_leases\n" +
+		fmt.Sprintf("control: {dsn: %q}\nbackend: {address: %q}\nprotect:\n", dsn, control.Addr)
 	for _, table := range tables {
 		text += fmt.Sprintf("  - {table: %q, lease: admin:reconciliation}\n", table)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/fenceproxy/fenceproxy/catalogue"
 	"github.com/fenceproxy/fenceproxy/config"
 	"github.com/fenceproxy/fenceproxy/lease"
 	"github.com/fenceproxy/fenceproxy/monitor"
@@ -20,12 +21,13 @@ import (
 // engine is a proxy put together from a configuration: what serve and run have
 // in common.
 type engine struct {
-	config   *config.Config
-	log      *slog.Logger
-	registry *prometheus.Registry
-	control  *sql.DB
-	leases   *lease.Store
-	proxy    *proxy.Server
+	config    *config.Config
+	log       *slog.Logger
+	registry  *prometheus.Registry
+	control   *sql.DB
+	catalogue *catalogue.Reader
+	leases    *lease.Store
+	proxy     *proxy.Server
 }
 
 // startTimeout limits the look at the lease table before the proxy serves.
@@ -36,7 +38,7 @@ func newEngine(ctx context.Context, cfg *config.Config, log *slog.Logger) (*engi
 	if err != nil {
 		return nil, err
 	}
-	e := &engine{config: cfg, log: log, registry: monitor.NewRegistry(), control: control}
+	e := &engine{config: cfg, log: log, registry: monitor.NewRegistry(), control: control, catalogue: catalogue.New(control)}
 	if err := e.assemble(ctx); err != nil {
 		_ = control.Close()
 		return nil, err
@@ -51,6 +53,9 @@ func (e *engine) assemble(ctx context.Context) error {
 	}
 	rules, err := rewrite.NewRules(e.config.LeaseTable, e.config.Rules(), columns)
 	if err != nil {
+		return err
+	}
+	if err := e.inspect(ctx, rules); err != nil {
 		return err
 	}
 	e.leases, err = lease.New(e.control, e.config.LeaseTable.String())

@@ -23,8 +23,9 @@ type served struct {
 	page string
 }
 
-// startServe starts the program and reads its addresses from its log.
-func (s *stage) startServe(t *testing.T, socket string) *served {
+// startServe starts the program with these keys of limits, and reads its addresses
+// from its log.
+func (s *stage) startServe(t *testing.T, socket, limits string) *served {
 	t.Helper()
 	path, err := buildProgram()
 	if err != nil {
@@ -38,8 +39,8 @@ lease_table: %s
 protect:
   - {table: app.reconciliation_runs, lease: "%s"}
 admin: {listen: "127.0.0.1:0"}
-limits: {drain_timeout: 10s}
-`, socket, s.db.Addr(), s.db.DSN("app"), demoTable, demoLease)
+limits: {%s}
+`, socket, s.db.Addr(), s.db.DSN("app"), demoTable, demoLease, limits)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func (p *served) entry(t *testing.T) map[string]any {
 func TestServe(t *testing.T) {
 	s := newStage(t)
 	socket := filepath.Join(t.TempDir(), "mysql.sock")
-	p := s.startServe(t, socket)
+	p := s.startServe(t, socket, "drain_timeout: 10s")
 	s.proxy.addr = p.tcp
 
 	a, err := s.leases.Acquire(t.Context(), demoLease, time.Minute)
@@ -171,6 +172,54 @@ func TestServeSaysWhyItCannotStart(t *testing.T) {
 	out, err := exec.Command(path, "serve", "-c", config).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "fenceproxy migrate up") {
 		t.Errorf("without a lease table: %s, %v", out, err)
+	}
+}
+
+// A control account that sees the lease table and nothing else.
+func TestTheProxyDoesNotStartBlind(t *testing.T) {
+	s := newStage(t)
+	s.must(t, `CREATE USER blind@'%'; GRANT SELECT, INSERT, UPDATE ON app.fenced_job_leases TO blind@'%';
+		CREATE EVENT app.sweep ON SCHEDULE EVERY 1 DAY STARTS '2030-01-01' DO UPDATE app.reconciliation_runs SET total = 0`)
+	text, err := os.ReadFile(s.writeConfig(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blind := strings.Replace(string(text), "root@", "blind@", 1)
+	config := writeFile(t, blind)
+	refused := `fenceproxy: the control account ` + "`blind`@`%`" + ` may not see all that can write the protected tables:
+  triggers, foreign keys and views of schema app may be hidden
+    GRANT TRIGGER ON ` + "`app`.* TO `blind`@`%`" + `;
+  routines of schema app, or what they do, may be hidden
+    GRANT SELECT ON ` + "`mysql`.`proc` TO `blind`@`%`" + `;
+Grant that as an administrator, or set catalogue.incomplete to warn
+`
+	for _, args := range [][]string{{"serve"}, {"run", "--lease", demoLease, "--", "true"}} {
+		if r := (cli{t: t, config: config}).want(exitFailed, refused, args...); r.err != refused {
+			t.Errorf("%v said\n%s", args, r.err)
+		}
+	}
+	run := func(config string) string {
+		t.Helper()
+		r := cli{t: t, config: config}.want(exitOK, "", "run", "--lease", demoLease, "--", "true")
+		return r.err
+	}
+	warned := run(writeFile(t, blind+"catalogue: {incomplete: warn}\n"))
+	for _, want := range []string{
+		`level=WARN msg="catalogue incomplete" problem="triggers, foreign keys and views of schema app may be hidden" remedy="GRANT TRIGGER ON ` + "`app`.* TO `blind`@`%`" + `;"`,
+		`problem="events of some schemas may be hidden"`,
+	} {
+		if !strings.Contains(warned, want) {
+			t.Errorf("lacks %s:\n%s", want, warned)
+		}
+	}
+	// What closes the gaps of the schema lets it start; the others are warned of.
+	s.must(t, "GRANT TRIGGER ON `app`.* TO `blind`@`%`; GRANT SELECT ON `mysql`.`proc` TO `blind`@`%`;")
+	if warned := run(config); strings.Contains(warned, "schema app") || !strings.Contains(warned, `problem="triggers, foreign keys and views of some schemas may be hidden"`) {
+		t.Errorf("with the schema's grants:\n%s", warned)
+	}
+	s.must(t, "GRANT TRIGGER, EVENT ON *.* TO `blind`@`%`")
+	if warned := run(config); strings.Contains(warned, "catalogue incomplete") || !strings.Contains(warned, `msg="event writes unguarded" event=app.sweep table=app.reconciliation_runs`) {
+		t.Errorf("with all grants:\n%s", warned)
 	}
 }
 

@@ -22,6 +22,7 @@ var allowed = map[string][]string{
 	"internal/dsn":    {},
 	"config":          {"lease", "rewrite"},
 	"monitor":         {"rewrite"},
+	"catalogue":       {"rewrite"},
 	"proxy":           {"lease", "monitor", "proxy/wire", "rewrite"},
 }
 

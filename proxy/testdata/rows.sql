@@ -1,0 +1,44 @@
+-- Puts the rows back before each statement. What fires triggers comes first, and
+-- what those write after it.
+SET foreign_key_checks = 0;
+DELETE FROM queue;
+DELETE FROM ticks;
+DELETE FROM tree;
+INSERT INTO tree VALUES (1, NULL), (2, 1), (3, 2);
+DELETE FROM relay;
+DELETE FROM outbox;
+DELETE FROM inbox;
+INSERT INTO outbox VALUES (1, 'sent'), (2, 'sent'), (7, 'sent');
+DELETE FROM spans;
+INSERT INTO spans VALUES (1, 'a', '2026-01-01', '2027-01-01');
+DELETE FROM runs;
+INSERT INTO runs VALUES (1, 'running', 10), (2, 'running', 20), (3, 'running', 30);
+DELETE FROM parts;
+INSERT INTO parts VALUES (1, 'low'), (2, 'low'), (11, 'high'), (12, 'high');
+DELETE FROM rates;
+INSERT INTO rates VALUES (1, 100, '2026-01-01', '2027-01-01'), (2, 200, '2026-01-01', '2027-01-01');
+DELETE FROM ledger;
+DELETE HISTORY FROM ledger;
+INSERT INTO ledger VALUES (1, 100), (2, 200);
+UPDATE ledger SET amount = amount + 1 WHERE id = 1;
+DELETE FROM `monthly runs`;
+INSERT INTO `monthly runs` VALUES (1, 'running');
+DELETE FROM jobs;
+INSERT INTO jobs VALUES (1, 'running'), (2, 'running');
+DELETE FROM notes;
+INSERT INTO notes VALUES (1, 'first'), (2, 'second');
+DELETE FROM runs_archive;
+INSERT INTO runs_archive VALUES (1, 'old', 1), (40, 'old', 40);
+DELETE FROM other;
+INSERT INTO other VALUES (1, 'a'), (2, 'b'), (9, 'i');
+DELETE FROM regions;
+INSERT INTO regions VALUES (1, 'north'), (2, 'south');
+DELETE FROM batches;
+INSERT INTO batches VALUES (1, 1, 'a'), (2, 2, 'b'), (3, 2, 'empty');
+DELETE FROM teams;
+INSERT INTO teams VALUES (1, 'red'), (2, 'blue'), (3, 'idle');
+DELETE FROM kinds;
+INSERT INTO kinds VALUES (1, 'used'), (2, 'unused');
+DELETE FROM steps;
+INSERT INTO steps VALUES (1, 1, 1, 1, 'open'), (2, 1, 2, 1, 'open'), (3, 2, 2, 1, 'open');
+SET foreign_key_checks = 1
